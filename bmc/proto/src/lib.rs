@@ -1,0 +1,1 @@
+//! Out of band, pure: RMCP+ and IPMI codecs and sessions.

@@ -1,0 +1,1 @@
+//! Out of band: BMC sessions over sockets, retries, quirks.

@@ -1,0 +1,1 @@
+//! Meter drivers and the sampler.

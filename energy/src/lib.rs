@@ -1,0 +1,1 @@
+//! Watts and joules, pure: readings, integration, margins.

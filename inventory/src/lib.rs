@@ -1,0 +1,1 @@
+//! The book of record: nodes, switches, sightings, facts and samples; the only SQL.

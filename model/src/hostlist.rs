@@ -1,0 +1,152 @@
+//! Hostlists: `bld-[003,006-010],oden` as Slurm writes them.
+
+use crate::NodeName;
+
+/// At most this many names come out of one hostlist.
+pub const MAX_NAMES: usize = 4_096;
+
+/// What is wrong with a hostlist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostlistError {
+    /// Nothing in it.
+    #[error("the list of nodes is empty; write names such as bld-[003,006-010]")]
+    Empty,
+    /// Brackets do not pair.
+    #[error("{0:?} has a bracket without its partner")]
+    Bracket(String),
+    /// A range in brackets is none.
+    #[error("{0:?} is no range; write 006-010, lower number first")]
+    Range(String),
+    /// A name that results is no name.
+    #[error(transparent)]
+    Name(#[from] crate::names::NameError),
+    /// Too many.
+    #[error("the list names more than {MAX_NAMES} nodes")]
+    TooMany,
+}
+
+/// The names in `text`, in order, duplicates left out.
+///
+/// # Errors
+/// [`HostlistError`] names the piece that is wrong.
+pub fn parse(text: &str) -> Result<Vec<NodeName>, HostlistError> {
+    let mut names: Vec<NodeName> = Vec::new();
+    for piece in split(text)? {
+        for name in expand(piece)? {
+            let name = name.parse()?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            if names.len() > MAX_NAMES {
+                return Err(HostlistError::TooMany);
+            }
+        }
+    }
+    if names.is_empty() { Err(HostlistError::Empty) } else { Ok(names) }
+}
+
+/// Cuts at commas that stand outside brackets.
+fn split(text: &str) -> Result<Vec<&str>, HostlistError> {
+    let mut inside = false;
+    let mut fault = false;
+    let pieces: Vec<&str> = text
+        .split(|c: char| {
+            match c {
+                '[' => fault |= std::mem::replace(&mut inside, true),
+                ']' => fault |= !std::mem::replace(&mut inside, false),
+                _ => (),
+            }
+            !inside && (c == ',' || c.is_whitespace())
+        })
+        .filter(|piece| !piece.is_empty())
+        .collect();
+    if fault || inside { Err(HostlistError::Bracket(text.to_owned())) } else { Ok(pieces) }
+}
+
+fn expand(piece: &str) -> Result<Vec<String>, HostlistError> {
+    let Some((prefix, rest)) = piece.split_once('[') else {
+        return Ok(vec![piece.to_owned()]);
+    };
+    let (ranges, suffix) =
+        rest.split_once(']').ok_or_else(|| HostlistError::Bracket(piece.to_owned()))?;
+    let tails = expand(suffix)?;
+    let mut names = Vec::new();
+    for range in ranges.split(',') {
+        for number in numbers(range)? {
+            names.extend(tails.iter().map(|tail| format!("{prefix}{number}{tail}")));
+        }
+        if names.len() > MAX_NAMES {
+            return Err(HostlistError::TooMany);
+        }
+    }
+    Ok(names)
+}
+
+fn numbers(range: &str) -> Result<Vec<String>, HostlistError> {
+    let fault = || HostlistError::Range(range.to_owned());
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if !digits(first) || !digits(last) {
+        return Err(fault());
+    }
+    let low: u32 = first.parse().map_err(|_| fault())?;
+    let high: u32 = last.parse().map_err(|_| fault())?;
+    if low > high {
+        return Err(fault());
+    }
+    if high - low >= 4_096 {
+        return Err(HostlistError::TooMany);
+    }
+    Ok((low..=high).map(|number| format!("{number:0width$}", width = first.len())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(text: &str) -> Result<String, HostlistError> {
+        let names = parse(text)?;
+        Ok(names.iter().map(NodeName::as_str).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn hostlists_expand_as_slurm_writes_them() {
+        let cases = [
+            ("bld-003", "bld-003"),
+            ("bld-[003,006-008]", "bld-003 bld-006 bld-007 bld-008"),
+            ("oden,bld-[9-11]", "oden bld-9 bld-10 bld-11"),
+            ("a[1-2]b[1-2]", "a1b1 a1b2 a2b1 a2b2"),
+            ("a,a", "a"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(names(text).unwrap(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_hostlist_says_what_is_wrong() {
+        let bracket = |text: &str| HostlistError::Bracket(text.to_owned());
+        let range = |text: &str| HostlistError::Range(text.to_owned());
+        let cases = [
+            ("", HostlistError::Empty),
+            ("bld-[003", bracket("bld-[003")),
+            ("bld-003]", bracket("bld-003]")),
+            ("bld-[9-3]", range("9-3")),
+            ("bld-[x]", range("x")),
+            ("bld-[]", range("")),
+            ("a[1-9999][1-9999]", HostlistError::TooMany),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse(text), Err(want), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text: String) {
+            let _outcome = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Network boot, pure: DHCP, TFTP and iPXE codecs and decisions.

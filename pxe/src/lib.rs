@@ -1,0 +1,1 @@
+//! Network boot: DHCP, TFTP and HTTP sockets around pxe-proto.

@@ -1,0 +1,1 @@
+//! Emulated devices over sockets, and the simulated world; loopback only.

@@ -1,0 +1,1 @@
+//! The page, the API, authentication and the event stream.
