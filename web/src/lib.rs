@@ -1,1 +1,3 @@
 //! The page, the API, authentication and the event stream.
+
+pub mod lab;

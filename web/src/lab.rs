@@ -1,0 +1,75 @@
+//! What the page and the API need of the lab: a trait the root implements, so that `web` needs no arrow to
+//! engine, BMC or database for it.
+
+use std::{future::Future, pin::Pin};
+
+use api::{
+    NodeDetail, NodeList, PowerOutcome, PowerRequest, ProfileList, SwitchAccepted, SwitchPreview,
+    SwitchRequest,
+};
+use tokio::sync::broadcast;
+
+/// A future that borrows the lab.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// Who is asking; goes into audit lines and histories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// User name, or `token NAME`.
+    pub name: String,
+}
+
+/// Why a request was not carried out. Only `web` turns it into a status code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// No such thing (404). The text names it and says where to look.
+    #[error("{0}")]
+    Unknown(String),
+    /// The world has moved on, or another owner holds it (409).
+    #[error("{0}")]
+    Conflict(String),
+    /// Refused, with all faults listed (422).
+    #[error("{error}")]
+    Refused {
+        /// What was refused.
+        error: String,
+        /// Every fault, with its remedy.
+        faults: Vec<String>,
+    },
+    /// The BMC or the engine does not answer (503).
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Something changed: pages and event streams look again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The node that changed.
+    pub node: String,
+}
+
+/// The lab, as the page and the API see it.
+pub trait Lab: Send + Sync + 'static {
+    /// All nodes, or those of a hostlist.
+    fn nodes<'a>(&'a self, hostlist: Option<&'a str>) -> Reply<'a, NodeList>;
+    /// One node with timeline, history, facts and the last hour of power.
+    fn node<'a>(&'a self, name: &'a str) -> Reply<'a, NodeDetail>;
+    /// The profiles.
+    fn profiles(&self) -> Reply<'_, ProfileList>;
+    /// What a switch would do. Changes nothing.
+    fn preview_switch<'a>(&'a self, request: &'a SwitchRequest) -> Reply<'a, SwitchPreview>;
+    /// Starts a switch; refuses without the hash of a preview that still holds.
+    fn start_switch<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: &'a SwitchRequest,
+    ) -> Reply<'a, SwitchAccepted>;
+    /// Carries out a power verb and reads the state back.
+    fn power<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: &'a PowerRequest,
+    ) -> Reply<'a, PowerOutcome>;
+    /// Changes from now on. A slow reader loses old ones and looks at everything again.
+    fn changes(&self) -> broadcast::Receiver<Changed>;
+}
