@@ -142,6 +142,9 @@ pub const TICKET_ARG: &str = "volund.ticket";
 pub const URL_ARG: &str = "volund.url";
 /// Kernel argument that carries the node's address to the agent: `volund.ip=192.0.2.77/24`.
 pub const ADDRESS_ARG: &str = "volund.ip";
+/// Kernel argument that carries the subnet's router to the agent: `volund.gw=192.0.2.1`. Needed only where the
+/// boot service is not in the node's own subnet.
+pub const GATEWAY_ARG: &str = "volund.gw";
 
 impl BootTable {
     /// Adds a node under all its MACs and its address.
