@@ -1,0 +1,217 @@
+//! Power verbs a person uses outside of a switch. Answered with power as read back, or why not.
+
+use std::time::Duration;
+
+use model::{
+    NodeName, RootKind, UnixMillis,
+    permit::{AuditLine, Order, Verb, Warrant},
+};
+
+use crate::{
+    Act, BootTarget, Cause, Effect, Engine, NodeState, Observed, Output, Record, Replied, Reply,
+    Token,
+    effect::Permission,
+    input::{PowerVerb, Refused},
+    step::POLL,
+};
+
+/// How long the answer to a power verb may wait for the reading that proves it.
+pub const POWER_BOUND: Duration = Duration::from_secs(20);
+
+/// A power verb that is being carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerOrder {
+    token: Token,
+    verb: PowerVerb,
+    by: String,
+    until: UnixMillis,
+    stage: Stage,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Reads power first.
+    Look,
+    /// Sets the boot device.
+    Arm,
+    /// The command is out.
+    Sent,
+    /// Reads until it is so.
+    Check,
+}
+
+impl Permission {
+    /// The line that is written down before this is carried out.
+    #[must_use]
+    pub fn audit(&self, now: UnixMillis) -> AuditLine {
+        let Order { node, verb, disks, plan_hash, by, deadline: _ } = self.order.clone();
+        AuditLine { at: now, node, verb, by, warrant: self.warrant.id.clone(), disks, plan_hash }
+    }
+}
+
+impl Engine {
+    pub(crate) fn power_verb(
+        &mut self,
+        token: Token,
+        node: &NodeName,
+        verb: PowerVerb,
+        by: &str,
+        now: UnixMillis,
+        output: &mut Output,
+    ) {
+        let refused = match self.nodes.get_mut(node) {
+            None => Refused::Unknown(format!("there is no node {node}; `volund nodes` lists them")),
+            Some(state) => match state.refuse_verb(verb) {
+                Some(refused) => refused,
+                None => {
+                    let until = now.plus(POWER_BOUND);
+                    let by = by.to_owned();
+                    state.order = Some(PowerOrder { token, verb, by, until, stage: Stage::Look });
+                    output.effects.push(effect(node, token, Act::ReadPower, now));
+                    return;
+                }
+            },
+        };
+        output.replies.push(Reply { token, what: Replied::Power(Err(refused)) });
+    }
+
+    pub(crate) fn order_observed(
+        &mut self,
+        node: &NodeName,
+        token: Token,
+        what: Observed,
+        now: UnixMillis,
+        output: &mut Output,
+    ) {
+        let ram = self.nodes.get(node).is_some_and(|state| self.settled_in_ram(state));
+        let Some(state) = self.nodes.get_mut(node) else { return };
+        let Some(order) = state.order.clone().filter(|order| order.token == token) else { return };
+        let next = state.order_step(&order, what, ram, now, output);
+        match next {
+            Ok((stage, act, not_before)) => {
+                state.order = Some(PowerOrder { stage, ..order });
+                output.effects.push(effect(node, token, act, not_before));
+            }
+            Err(answer) => {
+                state.order = None;
+                output.replies.push(Reply { token, what: Replied::Power(answer) });
+            }
+        }
+    }
+
+    fn settled_in_ram(&self, state: &NodeState) -> bool {
+        let profile = state.settled.as_ref().and_then(|name| self.profiles.get(name));
+        profile.is_some_and(|profile| profile.root == RootKind::Ram)
+    }
+}
+
+type Next = Result<(Stage, Act, UnixMillis), Result<Option<bool>, Refused>>;
+
+impl NodeState {
+    fn refuse_verb(&self, verb: PowerVerb) -> Option<Refused> {
+        let node = &self.spec.name;
+        if let Some(open) = self.open_switch() {
+            let (to, phase) = (&open.to.name, open.phase);
+            let text = format!("{node} is on its way to {to} ({phase}); wait until it ends");
+            return Some(Refused::Conflict(text));
+        }
+        if self.order.is_some() {
+            let text = format!("a power verb on {node} is under way; try again in a moment");
+            return Some(Refused::Conflict(text));
+        }
+        let takes = matches!(verb, PowerVerb::Off | PowerVerb::Soft | PowerVerb::Cycle);
+        let reason = self.spec.protected.as_ref().filter(|_| takes)?;
+        Some(Refused::Forbidden(format!("{node} is protected: {reason}; lift `protect` first")))
+    }
+
+    fn order_step(
+        &mut self,
+        order: &PowerOrder,
+        what: Observed,
+        ram: bool,
+        now: UnixMillis,
+        output: &mut Output,
+    ) -> Next {
+        match what {
+            Observed::Power(Err(trouble))
+            | Observed::Armed(Err(trouble))
+            | Observed::Accepted(Err(trouble)) => {
+                Err(Err(Refused::Unavailable(format!("{}; {}", trouble.text, trouble.remedy()))))
+            }
+            Observed::Power(Ok(on)) if order.stage == Stage::Look => {
+                self.first_act(order, on, ram, now, output)
+            }
+            Observed::Armed(Ok(_)) => self.command(order, now, output),
+            Observed::Accepted(Ok(())) => Ok((Stage::Check, Act::ReadPower, now.plus(POLL))),
+            Observed::Power(Ok(on)) => {
+                let wanted = matches!(order.verb, PowerVerb::On | PowerVerb::Cycle);
+                if on == wanted || now >= order.until {
+                    return Err(Ok(Some(on)));
+                }
+                Ok((Stage::Check, Act::ReadPower, now.plus(POLL)))
+            }
+        }
+    }
+
+    fn first_act(
+        &mut self,
+        order: &PowerOrder,
+        on: bool,
+        ram: bool,
+        now: UnixMillis,
+        output: &mut Output,
+    ) -> Next {
+        match order.verb {
+            PowerVerb::On if on => Err(Ok(Some(true))),
+            PowerVerb::Off | PowerVerb::Soft if !on => Err(Ok(Some(false))),
+            // A RAM profile needs the network at its next start, whatever its boot order says.
+            PowerVerb::On | PowerVerb::Cycle if ram => {
+                let efi = self.spec.efi;
+                Ok((Stage::Arm, Act::Arm { target: BootTarget::Network, efi }, now))
+            }
+            PowerVerb::On | PowerVerb::Off | PowerVerb::Soft | PowerVerb::Cycle => {
+                self.command(order, now, output)
+            }
+        }
+    }
+
+    fn command(&mut self, order: &PowerOrder, now: UnixMillis, output: &mut Output) -> Next {
+        let on = self.power.is_some_and(|(on, _)| on);
+        let act = match order.verb {
+            PowerVerb::On => Act::PowerOn,
+            // Many BMCs refuse to cycle a machine that is off.
+            PowerVerb::Cycle if !on => Act::PowerOn,
+            PowerVerb::Soft => Act::SoftOff,
+            PowerVerb::Off => self.permitted(order, Verb::PowerOff, now, output),
+            PowerVerb::Cycle => self.permitted(order, Verb::PowerCycle, now, output),
+        };
+        if matches!(order.verb, PowerVerb::On | PowerVerb::Cycle) {
+            self.ordered = Some(now);
+        }
+        Ok((Stage::Sent, act, now))
+    }
+
+    fn permitted(
+        &self,
+        order: &PowerOrder,
+        verb: Verb,
+        now: UnixMillis,
+        output: &mut Output,
+    ) -> Act {
+        let node = self.spec.name.clone();
+        let (by, deadline) = (order.by.clone(), order.until);
+        let id = format!("order-{}-{}", now.0, order.token.0);
+        let order =
+            Order { node: node.clone(), verb, disks: vec![], plan_hash: None, by, deadline };
+        let warrant = Warrant { id, node, expires: deadline };
+        let (protection, recorded) = (self.protection(), self.recorded);
+        let permission = Permission { order, warrant, protection, recorded };
+        output.records.push(Record::Audit(permission.audit(now)));
+        Act::Permitted(Box::new(permission))
+    }
+}
+
+fn effect(node: &NodeName, token: Token, act: Act, not_before: UnixMillis) -> Effect {
+    Effect { node: node.clone(), cause: Cause::Order(token), act, not_before }
+}

@@ -1,0 +1,94 @@
+//! A wish becomes a switch, or is refused.
+
+use model::{NodeName, ProfileName, UnixMillis};
+
+use crate::{
+    Engine, Output, Phase, Record, Replied, Reply, Switch, SwitchId, Token, engine::transition,
+    input::Refused, step::Event, switch::Beginning,
+};
+
+/// A wish, whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) node: NodeName,
+    pub(crate) profile: ProfileName,
+    pub(crate) by: String,
+    pub(crate) plan_hash: Option<String>,
+    pub(crate) id: SwitchId,
+}
+
+impl Engine {
+    pub(crate) fn wish(&mut self, token: Token, wish: Wish, now: UnixMillis, output: &mut Output) {
+        let what = match self.refuse_wish(&wish.node, &wish.profile) {
+            Some(refused) => Err(refused),
+            None => self.begin(wish, now, output),
+        };
+        output.replies.push(Reply { token, what: Replied::Switch(what) });
+    }
+
+    /// Why `node` cannot be switched to `profile` now, if so. Also what a preview says.
+    #[must_use]
+    pub fn refuse_wish(&self, node: &NodeName, profile: &ProfileName) -> Option<Refused> {
+        let Some(state) = self.nodes.get(node) else {
+            return Some(Refused::Unknown(format!(
+                "there is no node {node}; `volund nodes` lists them"
+            )));
+        };
+        if !self.profiles.contains_key(profile) {
+            let text = format!("there is no profile {profile}; `volund profiles` lists them");
+            return Some(Refused::Unknown(text));
+        }
+        if !state.spec.profiles.contains(profile) {
+            let text =
+                format!("{node} may not become {profile}; add it to the node's `profiles` list");
+            return Some(Refused::Forbidden(text));
+        }
+        if let Some(reason) = &state.spec.protected {
+            let text = format!("{node} is protected: {reason}; lift `protect` first");
+            return Some(Refused::Forbidden(text));
+        }
+        if let Some(place) = &state.spec.owned_by {
+            let text = format!("the profile of {node} is owned by {place}: change it there");
+            return Some(Refused::Conflict(text));
+        }
+        if let Some(open) = state.open_switch() {
+            let (to, phase) = (&open.to.name, open.phase);
+            let text =
+                format!("{node} is already on its way to {to} ({phase}); wait until it ends");
+            return Some(Refused::Conflict(text));
+        }
+        state.order.is_some().then(|| {
+            Refused::Conflict(format!("a power verb on {node} is under way; try again in a moment"))
+        })
+    }
+
+    fn begin(
+        &mut self,
+        wish: Wish,
+        now: UnixMillis,
+        output: &mut Output,
+    ) -> Result<SwitchId, Refused> {
+        let Wish { node, profile, by, plan_hash, id } = wish;
+        let unknown = || Refused::Unknown(format!("there is no node {node} or profile {profile}"));
+        let to = self.profiles.get(&profile).cloned().ok_or_else(unknown)?;
+        let state = self.nodes.get_mut(&node).ok_or_else(unknown)?;
+        let (from, efi) = (state.settled.clone(), state.spec.efi);
+        let beginning = Beginning {
+            id: id.clone(),
+            node: node.clone(),
+            from,
+            to,
+            efi,
+            by: by.clone(),
+            plan_hash,
+        };
+        let switch = Switch::begin(beginning, now);
+        debug_assert_eq!(switch.phase, Phase::Guarding);
+        output.records.push(Record::Wish { node: node.clone(), profile, by, at: now });
+        output.records.push(Record::Switch(Box::new(switch.clone())));
+        output.records.push(transition(&switch, now));
+        state.switch = Some(switch);
+        self.advance(&node, Event::Entered, now, output);
+        Ok(id)
+    }
+}

@@ -1,0 +1,443 @@
+//! One step of a switch: what was seen in, next phase and effects out.
+//!
+//! Power is never acted on from memory: an action follows a reading that shows it is needed, and the next
+//! reading decides whether it worked. So a crash between an action and its record costs one more reading and
+//! never a second action.
+
+use std::time::Duration;
+
+use model::{
+    UnixMillis, Uuid,
+    permit::{Order, Protection, Verb, Warrant},
+};
+
+use crate::{Act, BootTarget, Observed, Phase, Progress, Switch, Trouble, effect::Permission};
+
+/// Time between two readings while power is to change.
+pub const POLL: Duration = Duration::from_secs(1);
+/// Time between two tries at a silent BMC.
+pub const RETRY: Duration = Duration::from_secs(3);
+/// How long a sent power-on may take before a reading of "off" sends it again.
+pub const ON_GRACE: Duration = Duration::from_secs(20);
+/// Least time a phase gets after a restart of volund.
+pub const GRACE: Duration = Duration::from_secs(60);
+
+/// What a step needs to know beside the switch.
+#[derive(Debug, Clone)]
+pub struct Around {
+    /// The moment.
+    pub now: UnixMillis,
+    /// The node's protection.
+    pub protection: Protection,
+    /// System GUID on record for its BMC.
+    pub recorded: Option<Uuid>,
+}
+
+/// An effect of a step, before it is addressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// What.
+    pub act: Act,
+    /// Not before.
+    pub not_before: UnixMillis,
+}
+
+/// What a step gives.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Step {
+    /// Effects, in order.
+    pub due: Vec<Due>,
+    /// Whether the switch changed in a way worth a row in its history.
+    pub moved: bool,
+}
+
+/// What can happen to a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// It begins, or volund was restarted: (re-)enter the phase.
+    Entered,
+    /// An effect was carried out.
+    Observed(Observed),
+    /// The node asked DHCP from firmware.
+    DhcpSeen,
+    /// A boot script went out to it.
+    ScriptGiven,
+    /// Its kernel was fetched whole.
+    KernelWhole,
+    /// The payload spoke, but has not finished.
+    PayloadSpoke,
+    /// The payload reported or called back.
+    PayloadDone,
+    /// The engine holds it, for a reason found outside of this step.
+    Hold {
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// One step. Pure; total over phase and event.
+pub fn step(switch: &mut Switch, event: Event, around: &Around) -> Step {
+    if !switch.phase.is_open() {
+        return Step::default();
+    }
+    match event {
+        Event::Entered => enter(switch, around.now),
+        Event::Observed(observed) => observe(switch, observed, around),
+        Event::Hold { reason, remedy } => hold(switch, reason, &remedy, around.now),
+        Event::Tick if around.now >= switch.until => time_out(switch, around.now),
+        Event::Tick => Step::default(),
+        Event::DhcpSeen | Event::ScriptGiven | Event::KernelWhole => {
+            seen(switch, &event, around.now)
+        }
+        Event::PayloadSpoke | Event::PayloadDone => payload(switch, &event, around.now),
+    }
+}
+
+fn enter(switch: &mut Switch, now: UnixMillis) -> Step {
+    switch.until = switch.until.max(now.plus(GRACE.min(bound(switch, switch.phase))));
+    let due = match switch.phase {
+        Phase::Guarding | Phase::PoweringOff | Phase::PoweringOn | Phase::Verifying => {
+            vec![read(now)]
+        }
+        Phase::Arming => vec![arm(switch, now)],
+        Phase::Booting | Phase::Installing | Phase::Done | Phase::Held | Phase::Failed => vec![],
+    };
+    Step { due, moved: false }
+}
+
+fn observe(switch: &mut Switch, observed: Observed, around: &Around) -> Step {
+    let now = around.now;
+    match (switch.phase, observed) {
+        (_, Observed::Power(Err(trouble)) | Observed::Armed(Err(trouble))) => {
+            stumble(switch, &trouble, now)
+        }
+        (_, Observed::Accepted(Err(trouble))) => refused(switch, &trouble, now),
+        (_, Observed::Accepted(Ok(()))) => again(read(now.plus(POLL))),
+        (Phase::Guarding, Observed::Power(Ok(true))) => {
+            go(switch, Phase::PoweringOff, "asks the running system to shut down", now);
+            power_off(switch, around)
+        }
+        (Phase::Guarding, Observed::Power(Ok(false))) => armed_next(switch, now, now),
+        (Phase::PoweringOff, Observed::Power(Ok(false))) => {
+            let settled = now.plus(switch.to.bounds.off_settle);
+            armed_next(switch, now, settled)
+        }
+        (Phase::PoweringOff, Observed::Power(Ok(true))) => power_off(switch, around),
+        (Phase::Arming, Observed::Armed(Ok(lost))) => power_on_next(switch, &lost, now),
+        (Phase::PoweringOn, Observed::Power(Ok(false))) => power_on(switch, now),
+        (Phase::PoweringOn, Observed::Power(Ok(true))) => powered(switch, now),
+        (Phase::Verifying, Observed::Power(Ok(true))) => done(switch, now),
+        (Phase::Verifying, Observed::Power(Ok(false))) => {
+            let reason = "power reads off although its payload had reported".to_owned();
+            hold(switch, reason, "look at its console, then switch again", now)
+        }
+        (
+            Phase::Arming
+            | Phase::Booting
+            | Phase::Installing
+            | Phase::Done
+            | Phase::Held
+            | Phase::Failed,
+            Observed::Power(Ok(_)),
+        )
+        | (
+            Phase::Guarding
+            | Phase::PoweringOff
+            | Phase::PoweringOn
+            | Phase::Booting
+            | Phase::Installing
+            | Phase::Verifying
+            | Phase::Done
+            | Phase::Held
+            | Phase::Failed,
+            Observed::Armed(Ok(_)),
+        ) => Step::default(),
+    }
+}
+
+/// Power reads on in [`Phase::PoweringOff`]: soft first, then by permit, each at most once per bound.
+fn power_off(switch: &mut Switch, around: &Around) -> Step {
+    let (now, bounds) = (around.now, switch.to.bounds);
+    let Some(soft) = switch.soft_sent else {
+        switch.soft_sent = Some(now);
+        switch.until = now.plus(bounds.soft_off + bounds.hard_off + bounds.bmc);
+        return Step { due: vec![Due { act: Act::SoftOff, not_before: now }], moved: true };
+    };
+    if now.since(soft) < bounds.soft_off {
+        return again(read(now.plus(POLL)));
+    }
+    match switch.hard_sent {
+        None => {
+            switch.hard_sent = Some(now);
+            let waited = bounds.soft_off.as_secs();
+            switch.reason = format!("did not shut down within {waited} s; power is cut");
+            Step { due: vec![cut(switch, around)], moved: true }
+        }
+        Some(cut_at) if now.since(cut_at) < bounds.hard_off => again(read(now.plus(POLL))),
+        Some(_) => {
+            let reason =
+                format!("power still reads on {} s after it was cut", bounds.hard_off.as_secs());
+            hold(switch, reason, "look at the machine: its BMC does not switch it off", now)
+        }
+    }
+}
+
+fn cut(switch: &Switch, around: &Around) -> Due {
+    let deadline = around.now.plus(switch.to.bounds.hard_off);
+    let order = Order {
+        node: switch.node.clone(),
+        verb: Verb::PowerOff,
+        disks: vec![],
+        plan_hash: switch.plan_hash.clone(),
+        by: switch.by.clone(),
+        deadline,
+    };
+    let warrant =
+        Warrant { id: switch.id.0.clone(), node: switch.node.clone(), expires: switch.until };
+    let protection = around.protection.clone();
+    let permission = Permission { order, warrant, protection, recorded: around.recorded };
+    Due { act: Act::Permitted(Box::new(permission)), not_before: around.now }
+}
+
+fn armed_next(switch: &mut Switch, now: UnixMillis, not_before: UnixMillis) -> Step {
+    go(switch, Phase::Arming, "sets the boot device and reads it back", now);
+    switch.until = switch.until.plus(not_before.since(now));
+    let due = arm(switch, not_before);
+    Step { due: vec![due], moved: true }
+}
+
+fn arm(switch: &Switch, not_before: UnixMillis) -> Due {
+    let target = if switch.to.boots_network() { BootTarget::Network } else { BootTarget::Disk };
+    Due { act: Act::Arm { target, efi: switch.efi }, not_before }
+}
+
+fn power_on_next(switch: &mut Switch, lost: &[String], now: UnixMillis) -> Step {
+    let reason = if lost.is_empty() {
+        "boot device reads back as set; switches on".to_owned()
+    } else {
+        format!("switches on, though the BMC lost part of the boot device: {}", lost.join(", "))
+    };
+    go(switch, Phase::PoweringOn, &reason, now);
+    Step { due: vec![read(now)], moved: true }
+}
+
+fn power_on(switch: &mut Switch, now: UnixMillis) -> Step {
+    if switch.on_sent.is_some_and(|sent| now.since(sent) < ON_GRACE) {
+        return again(read(now.plus(POLL)));
+    }
+    switch.on_sent = Some(now);
+    Step { due: vec![Due { act: Act::PowerOn, not_before: now }], moved: false }
+}
+
+fn powered(switch: &mut Switch, now: UnixMillis) -> Step {
+    if !switch.to.boots_network() {
+        go(switch, Phase::Verifying, "power reads on; boots its own disk", now);
+        return Step { due: vec![read(now.plus(POLL))], moved: true };
+    }
+    // The node may have been faster than our reading: what was seen meanwhile counts.
+    let (phase, reason) = match switch.progress {
+        Progress { payload: Some(_), .. } | Progress { kernel: Some(_), .. } => {
+            (Phase::Installing, "its kernel was fetched whole; waits for the payload to report")
+        }
+        Progress { dhcp: Some(_), .. } => (Phase::Booting, "asked DHCP; waits for its kernel"),
+        Progress { .. } => (Phase::Booting, "power reads on; waits for its first DHCP request"),
+    };
+    go(switch, phase, reason, now);
+    let mut step = Step { due: vec![], moved: true };
+    if phase == Phase::Installing && !switch.to.calls_back {
+        step = verify(switch, now);
+    }
+    step
+}
+
+fn seen(switch: &mut Switch, event: &Event, now: UnixMillis) -> Step {
+    if !switch.phase.expects_boot() {
+        return Step::default();
+    }
+    let first = |slot: &mut Option<UnixMillis>| slot.replace(slot.unwrap_or(now)).is_none();
+    let progress = &mut switch.progress;
+    let news = match event {
+        Event::DhcpSeen => first(&mut progress.dhcp),
+        Event::ScriptGiven => first(&mut progress.script),
+        Event::KernelWhole => first(&mut progress.kernel),
+        Event::Entered
+        | Event::Observed(_)
+        | Event::PayloadSpoke
+        | Event::PayloadDone
+        | Event::Hold { .. }
+        | Event::Tick => false,
+    };
+    if !news || switch.phase != Phase::Booting {
+        return Step::default();
+    }
+    if switch.progress.kernel.is_some() {
+        return kernel_whole(switch, now);
+    }
+    if *event == Event::DhcpSeen {
+        switch.until = now.plus(switch.to.bounds.boot);
+    }
+    switch.reason = match event {
+        Event::ScriptGiven => "has its boot script; waits for its kernel",
+        Event::DhcpSeen => "asked DHCP; waits for it to ask for its boot script",
+        Event::Entered
+        | Event::Observed(_)
+        | Event::KernelWhole
+        | Event::PayloadSpoke
+        | Event::PayloadDone
+        | Event::Hold { .. }
+        | Event::Tick => return Step::default(),
+    }
+    .to_owned();
+    Step { due: vec![], moved: true }
+}
+
+fn kernel_whole(switch: &mut Switch, now: UnixMillis) -> Step {
+    go(
+        switch,
+        Phase::Installing,
+        "its kernel was fetched whole; waits for the payload to report",
+        now,
+    );
+    if switch.to.calls_back { Step { due: vec![], moved: true } } else { verify(switch, now) }
+}
+
+fn payload(switch: &mut Switch, event: &Event, now: UnixMillis) -> Step {
+    if !switch.phase.expects_boot() {
+        return Step::default();
+    }
+    switch.progress.kernel.get_or_insert(now);
+    switch.progress.payload.get_or_insert(now);
+    let moved = switch.phase == Phase::Booting;
+    if moved {
+        go(switch, Phase::Installing, "its payload spoke; waits for it to report", now);
+    }
+    match (event, switch.phase) {
+        (Event::PayloadDone, Phase::Booting | Phase::Installing | Phase::PoweringOn) => {
+            verify(switch, now)
+        }
+        _ => Step { due: vec![], moved },
+    }
+}
+
+fn verify(switch: &mut Switch, now: UnixMillis) -> Step {
+    let reason = if switch.to.calls_back {
+        "its payload has reported; reads power back"
+    } else {
+        "its kernel was fetched whole; reads power back"
+    };
+    go(switch, Phase::Verifying, reason, now);
+    Step { due: vec![read(now)], moved: true }
+}
+
+fn done(switch: &mut Switch, now: UnixMillis) -> Step {
+    let seen = match (switch.to.boots_network(), switch.to.calls_back) {
+        (true, true) => "its payload reported and power reads on",
+        (true, false) => "its kernel was fetched whole and power reads on",
+        (false, _) => "power reads on; what its disk boots cannot be seen from here",
+    };
+    go(switch, Phase::Done, seen, now);
+    Step { due: vec![], moved: true }
+}
+
+/// A reading or arming went wrong: again while it may pass and the phase lasts, else hold.
+fn stumble(switch: &mut Switch, trouble: &Trouble, now: UnixMillis) -> Step {
+    if !trouble.may_pass() || now >= switch.until {
+        return hold(switch, trouble.text.clone(), trouble.remedy(), now);
+    }
+    let next = now.plus(RETRY);
+    match switch.phase {
+        Phase::Arming => again(arm(switch, next)),
+        Phase::Guarding | Phase::PoweringOff | Phase::PoweringOn | Phase::Verifying => {
+            again(read(next))
+        }
+        Phase::Booting | Phase::Installing | Phase::Done | Phase::Held | Phase::Failed => {
+            Step::default()
+        }
+    }
+}
+
+/// A power command was refused or got no answer: read before anything else, unless it cannot pass.
+fn refused(switch: &mut Switch, trouble: &Trouble, now: UnixMillis) -> Step {
+    let soft = switch.phase == Phase::PoweringOff && switch.hard_sent.is_none();
+    if trouble.may_pass() || soft && trouble.kind == crate::TroubleKind::Refused {
+        return again(read(now.plus(POLL)));
+    }
+    hold(switch, trouble.text.clone(), trouble.remedy(), now)
+}
+
+fn time_out(switch: &mut Switch, now: UnixMillis) -> Step {
+    let waited = now.since(switch.since).as_secs();
+    let (reason, remedy) = match (switch.phase, switch.progress) {
+        (Phase::Booting, Progress { dhcp: None, .. }) => (
+            format!("no DHCP within {waited} s of power-on: POST hang, boot order or uplink"),
+            "look at its console; check its boot order and the port of its boot NIC",
+        ),
+        (Phase::Booting, Progress { script: None, .. }) => (
+            format!("asked DHCP but never asked for its boot script within {waited} s"),
+            "its timeline shows the last loader it fetched; check the loader for this firmware",
+        ),
+        (Phase::Booting, Progress { .. }) => (
+            format!("has its boot script but did not fetch its kernel whole within {waited} s"),
+            "its timeline shows what was cut short; check the network, then switch again",
+        ),
+        (Phase::Installing, Progress { payload: None, .. }) => (
+            format!("started its kernel {waited} s ago and has not been heard of since"),
+            "look at its console: a missing driver or a wrong kernel argument is likely",
+        ),
+        (Phase::Installing, Progress { .. }) => (
+            format!("its payload spoke but did not finish within {waited} s"),
+            "look at its console, then switch again",
+        ),
+        (
+            Phase::Guarding
+            | Phase::PoweringOff
+            | Phase::Arming
+            | Phase::PoweringOn
+            | Phase::Verifying,
+            _,
+        ) => (
+            format!("its BMC did not bring phase {} to an end within {waited} s", switch.phase),
+            "check the BMC; then switch again",
+        ),
+        (Phase::Done | Phase::Held | Phase::Failed, _) => return Step::default(),
+    };
+    hold(switch, reason, remedy, now)
+}
+
+fn hold(switch: &mut Switch, reason: String, remedy: &str, now: UnixMillis) -> Step {
+    let at = switch.phase;
+    go(switch, Phase::Held, &format!("{reason} (while {at})"), now);
+    switch.remedy = Some(remedy.to_owned());
+    Step { due: vec![], moved: true }
+}
+
+fn go(switch: &mut Switch, phase: Phase, reason: &str, now: UnixMillis) {
+    switch.phase = phase;
+    switch.since = now;
+    switch.until = now.plus(bound(switch, phase));
+    reason.clone_into(&mut switch.reason);
+}
+
+fn bound(switch: &Switch, phase: Phase) -> Duration {
+    let bounds = &switch.to.bounds;
+    match phase {
+        Phase::Guarding | Phase::Arming | Phase::PoweringOn | Phase::Verifying => bounds.bmc,
+        Phase::PoweringOff => bounds.soft_off + bounds.hard_off + bounds.bmc,
+        Phase::Booting if switch.progress.dhcp.is_some() => bounds.boot,
+        Phase::Booting => bounds.post,
+        Phase::Installing => bounds.ready,
+        Phase::Done | Phase::Held | Phase::Failed => Duration::ZERO,
+    }
+}
+
+fn read(not_before: UnixMillis) -> Due {
+    Due { act: Act::ReadPower, not_before }
+}
+
+fn again(due: Due) -> Step {
+    Step { due: vec![due], moved: false }
+}
