@@ -1,1 +1,11 @@
 //! Network boot, pure: DHCP, TFTP and iPXE codecs and decisions.
+//!
+//! Bytes in, values and bytes out. It owns no socket, asks no clock and throws no dice: time is an argument
+//! everywhere. It never panics on what the wire brings, and it never looks at a disk: TFTP transfers say which
+//! bytes of a file to send, and the caller reads them.
+
+pub mod dhcp;
+pub mod ipxe;
+
+#[cfg(test)]
+mod pcap;

@@ -1,0 +1,256 @@
+//! What a client's message says, in the words of the boot logic.
+
+use std::net::Ipv4Addr;
+
+use model::{ClientArch, MacAddr, arch::ClientFamily, sighting::DhcpKind};
+
+use super::{
+    code,
+    message::{BROADCAST, DecodeError, Message, Op},
+    options::Warning,
+    relay::RelayInfo,
+};
+use crate::ipxe::Stage;
+
+/// Bytes of IP and UDP header that option 57 counts in.
+pub const HEADERS: usize = 28;
+/// What every client takes (RFC 2131, 2).
+const LEAST_MAX_SIZE: u16 = 576;
+/// What fits an Ethernet frame with room to spare; EDK2 asks for 65,280 (a byte-swapped 255).
+const MOST_MAX_SIZE: u16 = 1472;
+
+/// A client's DHCP message, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Message type.
+    pub kind: DhcpKind,
+    /// Transaction id.
+    pub xid: u32,
+    /// Hardware address: the key of everything we know about the client.
+    pub chaddr: MacAddr,
+    /// Flags as sent, [`BROADCAST`] among them.
+    pub flags: u16,
+    /// The address the client already uses, or 0.0.0.0.
+    pub ciaddr: Ipv4Addr,
+    /// The relay's address, or 0.0.0.0.
+    pub giaddr: Ipv4Addr,
+    /// Option 50.
+    pub requested: Option<Ipv4Addr>,
+    /// Option 54.
+    pub server_id: Option<Ipv4Addr>,
+    /// Largest message the client takes, IP and UDP headers included: 576 to 1472.
+    pub max_size: u16,
+    /// Option 93, or the `Arch:` of option 60 when 93 is missing. Empty for an operating system.
+    pub archs: Vec<ClientArch>,
+    /// Option 60.
+    pub vendor_class: Vec<u8>,
+    /// Option 12: bytes, not necessarily UTF-8.
+    pub host_name: Option<Vec<u8>>,
+    /// Option 61, to be echoed (RFC 6842) and used for nothing else: ROM, iPXE and system send different ones.
+    pub client_id: Option<Vec<u8>>,
+    /// Option 97, to be echoed when it was sent; never a key, some boards have none or share one.
+    pub machine_id: Option<Vec<u8>>,
+    /// Option 82 as sent, to be echoed unchanged.
+    pub relay: Option<Vec<u8>>,
+    /// Option 82, read.
+    pub relay_info: Option<RelayInfo>,
+    /// Who is asking.
+    pub stage: Stage,
+    /// What was wrong and did not matter.
+    pub warnings: Vec<Warning>,
+}
+
+impl Request {
+    /// Bytes in, request out. Total: no input makes it panic.
+    ///
+    /// # Errors
+    /// When the bytes are no DHCP message of a client.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(&Message::decode(bytes)?)
+    }
+
+    /// Reads a decoded message. An option of a wrong shape counts as absent and leaves a warning.
+    ///
+    /// # Errors
+    /// When it is a server's message or its type is unknown.
+    pub fn read(message: &Message) -> Result<Self, DecodeError> {
+        if message.op != Op::Request {
+            return Err(DecodeError::Direction);
+        }
+        let kind = message.kind().ok_or(DecodeError::Kind)?;
+        let options = &message.options;
+        let mut warnings = message.warnings.clone();
+        let bytes = |code| options.get(code).map(<[u8]>::to_vec);
+        let vendor_class = bytes(code::VENDOR_CLASS).unwrap_or_default();
+        let max_size = options.fixed(code::MAX_SIZE, &mut warnings).map(u16::from_be_bytes);
+        Ok(Self {
+            kind,
+            xid: message.xid,
+            chaddr: message.chaddr,
+            flags: message.flags,
+            ciaddr: message.ciaddr,
+            giaddr: message.giaddr,
+            requested: options.address(code::REQUESTED_ADDRESS, &mut warnings),
+            server_id: options.address(code::SERVER_ID, &mut warnings),
+            max_size: max_size.unwrap_or(0).clamp(LEAST_MAX_SIZE, MOST_MAX_SIZE),
+            archs: archs(options.get(code::ARCHITECTURE), &vendor_class, &mut warnings),
+            stage: Stage::read(
+                &vendor_class,
+                options.get(code::USER_CLASS),
+                options.get(code::IPXE),
+            ),
+            vendor_class,
+            host_name: bytes(code::HOST_NAME),
+            client_id: bytes(code::CLIENT_ID),
+            machine_id: bytes(code::MACHINE_ID),
+            relay: bytes(code::RELAY),
+            relay_info: message.relay_info(),
+            warnings,
+        })
+    }
+
+    /// Whether the client can hear broadcasts only.
+    #[must_use]
+    pub fn wants_broadcast(&self) -> bool {
+        self.flags & BROADCAST != 0
+    }
+
+    /// The first architecture volund has a word for, else the first one named.
+    #[must_use]
+    pub fn arch(&self) -> Option<ClientArch> {
+        let known = self.archs.iter().find(|arch| arch.family().is_some());
+        known.or_else(|| self.archs.first()).copied()
+    }
+
+    /// Whether the client is UEFI HTTP boot, by what it says or by its architecture.
+    #[must_use]
+    pub fn is_http_boot(&self) -> bool {
+        let family = self.arch().and_then(ClientArch::family);
+        match self.stage {
+            Stage::HttpBoot => true,
+            Stage::Pxe => matches!(family, Some(ClientFamily::HttpX64 | ClientFamily::HttpArm64)),
+            Stage::Ipxe | Stage::CutDownIpxe | Stage::System => false,
+        }
+    }
+
+    /// Who is asking, for a timeline: `x86 BIOS (0)`, `iPXE`, empty for an operating system.
+    #[must_use]
+    pub fn client(&self) -> String {
+        match (self.stage, self.arch()) {
+            (Stage::System, _) => String::new(),
+            (Stage::Ipxe, _) => "iPXE".to_owned(),
+            (Stage::CutDownIpxe, _) => "cut-down iPXE".to_owned(),
+            (Stage::Pxe | Stage::HttpBoot, Some(arch)) => arch.to_string(),
+            (Stage::Pxe | Stage::HttpBoot, None) => "firmware of no named architecture".to_owned(),
+        }
+    }
+
+    /// The relay for a timeline: giaddr and circuit id, if the message came through one.
+    #[must_use]
+    pub fn relay_text(&self) -> Option<String> {
+        if self.giaddr.is_unspecified() {
+            return None;
+        }
+        let circuit = self.relay_info.as_ref().and_then(RelayInfo::circuit_text);
+        Some(
+            circuit
+                .map_or_else(|| self.giaddr.to_string(), |text| format!("{} {text}", self.giaddr)),
+        )
+    }
+}
+
+/// Option 93 as a list; the `Arch:00007` of the vendor class stands in for a missing one (RFC 4578, 2.1 wants it,
+/// some ROMs forget it).
+fn archs(
+    value: Option<&[u8]>,
+    vendor_class: &[u8],
+    warnings: &mut Vec<Warning>,
+) -> Vec<ClientArch> {
+    if let Some(value) = value {
+        let (pairs, rest) = value.as_chunks::<2>();
+        if pairs.is_empty() || !rest.is_empty() {
+            let length = value.len();
+            warnings.push(Warning::Length { code: code::ARCHITECTURE, length });
+        }
+        if !pairs.is_empty() {
+            return pairs.iter().map(|pair| ClientArch(u16::from_be_bytes(*pair))).collect();
+        }
+    }
+    let text = str::from_utf8(vendor_class).unwrap_or_default();
+    let after = text.split_once(":Arch:").map(|(_, after)| after);
+    let digits = after.and_then(|after| after.get(..5)?.parse().ok());
+    digits.map(ClientArch).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dhcp::client::ClientMessage;
+
+    fn rom() -> Message {
+        ClientMessage::pxe(DhcpKind::Discover, 7, MacAddr([2, 0, 0, 0, 0, 7]), ClientArch(7))
+            .message()
+    }
+
+    #[test]
+    fn a_bad_option_is_a_warning_and_hides_nothing() {
+        let mut message = rom();
+        message.options.set(code::HOST_NAME, [0xff, 0xfe, b'x']);
+        message.options.set(code::REQUESTED_ADDRESS, [1, 2, 3]);
+        message.options.set(code::NETWORK_INTERFACE, [1, 2]);
+        let request = Request::decode(&message.encode()).unwrap();
+        assert_eq!(request.host_name.as_deref(), Some(&[0xff, 0xfe, b'x'][..]));
+        assert_eq!(request.requested, None);
+        assert_eq!(request.warnings, [Warning::Length { code: 50, length: 3 }]);
+        assert_eq!((request.stage, request.arch()), (Stage::Pxe, Some(ClientArch(7))));
+    }
+
+    #[test]
+    fn the_size_a_client_takes_is_held_between_576_and_1472() {
+        let cases: [(&[u8], u16); 6] = [
+            (&[2, 0x40], 576),
+            (&[5, 0xc0], 1472),
+            (&[0xff, 0], 1472), // EDK2's REQUEST
+            (&[0, 0], 576),
+            (&[1], 576),
+            (&[], 576),
+        ];
+        for (value, want) in cases {
+            let mut message = rom();
+            message.options.set(code::MAX_SIZE, value);
+            assert_eq!(Request::read(&message).unwrap().max_size, want, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_known_architecture_counts() {
+        let cases: [(&[u8], Option<u16>); 6] = [
+            (&[0, 7, 0, 9], Some(7)),
+            (&[0x0f, 0, 0, 9], Some(9)),
+            (&[0x0f, 0], Some(0x0f00)),
+            (&[0, 11, 0], Some(11)),
+            (&[0], Some(7)), // unusable: the vendor class says it
+            (&[], Some(7)),
+        ];
+        for (value, want) in cases {
+            let mut message = rom();
+            message.options.set(code::ARCHITECTURE, value);
+            let request = Request::read(&message).unwrap();
+            assert_eq!(request.arch(), want.map(ClientArch), "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decode_panic(area: Vec<u8>) {
+            let mut bytes = rom().encode();
+            bytes.truncate(243);
+            bytes.extend(area);
+            if let Ok(request) = Request::decode(&bytes) {
+                let _text = (request.client(), request.relay_text(), request.is_http_boot());
+            }
+        }
+    }
+}
