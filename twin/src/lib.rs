@@ -1,1 +1,12 @@
 //! Emulated devices over sockets, and the simulated world; loopback only.
+//!
+//! Blades, their management controllers and their enclosure, either modelled in this process or real QEMU
+//! machines. Everything here speaks to volund through sockets and shares nothing with its servers but the
+//! codecs. It never binds an address outside 127.0.0.0/8 for a modelled device.
+
+pub mod chance;
+pub mod draw;
+pub mod hardware;
+pub mod http;
+pub mod ipxe;
+pub mod smbios;
