@@ -5,8 +5,11 @@
 //! codecs. It never binds an address outside 127.0.0.0/8 for a modelled device.
 
 pub mod chance;
+pub mod dhcp;
 pub mod draw;
 pub mod hardware;
 pub mod http;
 pub mod ipxe;
+pub mod log;
+pub mod relay;
 pub mod smbios;
