@@ -1,1 +1,3 @@
 //! volund.
+
+pub mod config;

@@ -1,0 +1,247 @@
+//! `[[network]]`: the boot networks.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    str::FromStr,
+};
+
+use model::boot::BootNetwork;
+
+use super::{
+    fault::{Sink, Spot},
+    fields::{ADDRESS_FORM, Fields},
+};
+
+/// A network nodes boot on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// Name.
+    pub name: String,
+    /// Interface, when broadcasts are to be heard on one only.
+    pub interface: Option<String>,
+    /// Its addresses.
+    pub subnet: Subnet,
+    /// Our own address there.
+    pub server: Ipv4Addr,
+    /// Default router given to nodes.
+    pub router: Option<Ipv4Addr>,
+    /// Name servers given to nodes.
+    pub dns: Vec<Ipv4Addr>,
+    /// Lease time in seconds.
+    pub lease_s: u32,
+    /// UDP port of DHCP; 0 is any free one, for tests.
+    pub dhcp_port: u16,
+    /// UDP port of TFTP; 0 is any free one, for tests.
+    pub tftp_port: u16,
+    /// TCP port of HTTP boot; 0 is any free one, for tests.
+    pub http_port: u16,
+    /// Whether we serve addresses there.
+    pub dhcp: DhcpMode,
+}
+
+/// What volund's DHCP does on a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DhcpMode {
+    /// Known nodes get their reserved address, others nothing.
+    Reserved,
+    /// Nothing.
+    Off,
+}
+
+/// A subnet in CIDR form: `192.0.2.0/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subnet {
+    /// First address.
+    pub first: Ipv4Addr,
+    /// Prefix length, 8 to 30.
+    pub prefix: u8,
+}
+
+/// The text is no subnet.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubnetError {
+    /// Not `ADDRESS/LENGTH`.
+    #[error("write it as 192.0.2.0/24, with a length from 8 to 30")]
+    Form,
+    /// Host bits are set.
+    #[error("the subnet of that length begins at {0}")]
+    HostBits(Subnet),
+}
+
+impl Subnet {
+    fn mask(self) -> u32 {
+        u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0)
+    }
+
+    /// Whether `address` lies in it.
+    #[must_use]
+    pub fn contains(self, address: Ipv4Addr) -> bool {
+        u32::from(address) & self.mask() == u32::from(self.first)
+    }
+
+    /// The last address: the subnet's broadcast address.
+    #[must_use]
+    pub fn last(self) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.first) | !self.mask())
+    }
+
+    /// Whether a machine can have `address`: in the subnet, neither its first nor its last.
+    #[must_use]
+    pub fn can_hold(self, address: Ipv4Addr) -> bool {
+        self.contains(address) && address != self.first && address != self.last()
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.contains(other.first) || other.contains(self.first)
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = SubnetError;
+    fn from_str(text: &str) -> Result<Self, SubnetError> {
+        let (address, prefix) = text.split_once('/').ok_or(SubnetError::Form)?;
+        let address: Ipv4Addr = address.parse().map_err(|_| SubnetError::Form)?;
+        let prefix: u8 = prefix.parse().map_err(|_| SubnetError::Form)?;
+        if !(8..=30).contains(&prefix) {
+            return Err(SubnetError::Form);
+        }
+        let wide = Self { first: address, prefix };
+        let subnet = Self { first: Ipv4Addr::from(u32::from(address) & wide.mask()), prefix };
+        if subnet == wide { Ok(subnet) } else { Err(SubnetError::HostBits(subnet)) }
+    }
+}
+
+impl std::fmt::Display for Subnet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.first, self.prefix)
+    }
+}
+
+impl Network {
+    /// As the boot table wants it.
+    #[must_use]
+    pub fn boot_network(&self) -> BootNetwork {
+        BootNetwork {
+            subnet: self.subnet.first,
+            prefix: self.subnet.prefix,
+            server: self.server,
+            router: self.router,
+            dns: self.dns.clone(),
+            lease_s: self.lease_s,
+            http: SocketAddr::from((self.server, self.http_port)),
+        }
+    }
+}
+
+/// A network as far as it could be read.
+pub(super) struct RawNetwork {
+    pub(super) name: Option<Spot<String>>,
+    pub(super) subnet: Option<Spot<Subnet>>,
+    pub(super) server: Option<Spot<Ipv4Addr>>,
+    pub(super) router: Option<Spot<Ipv4Addr>>,
+    interface: Option<Spot<String>>,
+    dns: Vec<Ipv4Addr>,
+    lease_s: u32,
+    dhcp_port: u16,
+    tftp_port: u16,
+    http_port: u16,
+    dhcp: DhcpMode,
+}
+
+impl RawNetwork {
+    pub(super) fn read(mut fields: Fields<'_>) -> Self {
+        let name = fields.need_title("name", "give the network a name, such as \"boot\"");
+        if let Some(name) = &name {
+            fields.subject = format!("network {:?}", name.value);
+        }
+        let port = |key, usual| {
+            fields.integer(key, 0..=65_535_u16).map_or(usual, |port: Spot<u16>| port.value)
+        };
+        let raw = Self {
+            subnet: fields.need("subnet", "write it as subnet = \"192.0.2.0/24\""),
+            server: fields.need_address("server", "name volund's own address on that network"),
+            router: fields.parse_as("router", ADDRESS_FORM),
+            interface: fields.title("interface"),
+            dns: spots(fields.parse_list("dns", Some(ADDRESS_FORM))),
+            lease_s: fields.integer("lease_s", 60..=604_800_u32).map_or(600, |lease| lease.value),
+            dhcp_port: port("dhcp_port", 67),
+            tftp_port: port("tftp_port", 69),
+            http_port: port("http_port", 8067),
+            dhcp: fields
+                .choice("dhcp", &[("reserved", DhcpMode::Reserved), ("off", DhcpMode::Off)])
+                .map_or(DhcpMode::Reserved, |mode| mode.value),
+            name,
+        };
+        raw.check_addresses(&fields);
+        fields.done();
+        raw
+    }
+
+    fn check_addresses(&self, fields: &Fields<'_>) {
+        let Some(subnet) = self.subnet.as_ref().map(|subnet| subnet.value) else { return };
+        for (key, spot) in [("server", &self.server), ("router", &self.router)] {
+            let Some(spot) = spot else { continue };
+            if !subnet.can_hold(spot.value) {
+                let text = format!("{key} {} is no machine's address in {subnet}", spot.value);
+                fields.fault(&spot.place, text, "use an address inside the subnet");
+            }
+        }
+    }
+
+    fn label(&self) -> String {
+        self.name.as_ref().map_or_else(|| "[[network]]".to_owned(), |name| quoted(&name.value))
+    }
+
+    pub(super) fn finish(self) -> Option<Network> {
+        Some(Network {
+            name: self.name?.value,
+            interface: self.interface.map(|interface| interface.value),
+            subnet: self.subnet?.value,
+            server: self.server?.value,
+            router: self.router.map(|router| router.value),
+            dns: self.dns,
+            lease_s: self.lease_s,
+            dhcp_port: self.dhcp_port,
+            tftp_port: self.tftp_port,
+            http_port: self.http_port,
+            dhcp: self.dhcp,
+        })
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("network {name:?}")
+}
+
+fn spots<T>(list: Option<Vec<Spot<T>>>) -> Vec<T> {
+    list.into_iter().flatten().map(|spot| spot.value).collect()
+}
+
+/// Names and subnets are each network's own.
+pub(super) fn check(networks: &[RawNetwork], sink: &Sink) {
+    let mut names = BTreeMap::new();
+    let mut earlier: Vec<(&Spot<Subnet>, String)> = Vec::new();
+    for network in networks {
+        if let Some(name) = &network.name
+            && let Some(first) = names.insert(name.value.clone(), name.place.clone())
+        {
+            let text = format!("{}: the name is already used ({first})", network.label());
+            sink.fault(&name.place, text, "rename one of them");
+        }
+        let Some(subnet) = &network.subnet else { continue };
+        for (other, label) in &earlier {
+            if subnet.value.overlaps(other.value) {
+                let text = format!(
+                    "{}: subnet {} overlaps {} of {label} ({})",
+                    network.label(),
+                    subnet.value,
+                    other.value,
+                    other.place
+                );
+                sink.fault(&subnet.place, text, "a network has its addresses for itself");
+            }
+        }
+        earlier.push((subnet, network.label()));
+    }
+}
