@@ -4,7 +4,7 @@ mod boot;
 mod power;
 mod wish;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     NodeName, ProfileName, Sighted, Sighting, Ticket, UnixMillis, Uuid,
@@ -21,6 +21,7 @@ use crate::{
 
 pub use boot::AGENT_WAIT_S;
 pub use power::{POWER_BOUND, PowerOrder};
+pub use wish::refuse_wish;
 
 /// Turns a profile's templates into a script. Pure, given the configuration; the engine keeps what it made.
 pub trait Render: Send {
@@ -57,8 +58,6 @@ pub struct NodeState {
     pub recorded: Option<Uuid>,
     /// A power verb that is being carried out.
     pub order: Option<PowerOrder>,
-    /// What the boot services were last told.
-    pub(crate) published: Option<BootIntent>,
 }
 
 /// What one input gives.
@@ -77,6 +76,7 @@ pub struct Engine {
     pub(crate) profiles: BTreeMap<ProfileName, ProfileSpec>,
     pub(crate) nodes: BTreeMap<NodeName, NodeState>,
     pub(crate) render: Box<dyn Render>,
+    pub(crate) touched: BTreeSet<NodeName>,
 }
 
 impl Output {
@@ -102,7 +102,6 @@ impl NodeState {
             ordered: None,
             recorded: None,
             order: None,
-            published: None,
         }
     }
 
@@ -143,8 +142,10 @@ impl Engine {
     /// An engine over nodes as the database remembers them.
     #[must_use]
     pub fn new(specs: Specs, nodes: Vec<NodeState>, render: Box<dyn Render>) -> Self {
-        let nodes = nodes.into_iter().map(|node| (node.spec.name.clone(), node)).collect();
-        Self { profiles: specs.profiles, nodes, render }
+        let nodes: BTreeMap<NodeName, NodeState> =
+            nodes.into_iter().map(|node| (node.spec.name.clone(), node)).collect();
+        let touched = nodes.keys().cloned().collect();
+        Self { profiles: specs.profiles, nodes, render, touched }
     }
 
     /// The nodes, for views.
@@ -242,6 +243,7 @@ impl Engine {
         at: UnixMillis,
         output: &mut Output,
     ) {
+        self.touched.insert(node.clone());
         let Some(state) = self.nodes.get_mut(&node) else { return };
         let before = state.power.map(|(on, _)| on);
         state.power = on.map(|on| (on, at));
@@ -275,6 +277,7 @@ impl Engine {
             self.kernel_whole(&sighting, output);
         }
         output.records.push(Record::Sighting(Box::new(sighting)));
+        self.touched.extend(node.clone());
         if let (Some(node), Some(event)) = (node, event) {
             self.advance(&node, event, now, output);
         }
@@ -299,12 +302,14 @@ impl Engine {
         now: UnixMillis,
         output: &mut Output,
     ) {
+        self.touched.insert(node.clone());
         let Some(state) = self.nodes.get_mut(node) else { return };
         let around = state.around(now);
         let Some(switch) = state.switch.as_mut() else { return };
         let before = switch.clone();
         let Step { due, moved } = step(switch, event, &around);
         if *switch != before {
+            switch.version += 1;
             output.records.push(Record::Switch(Box::new(switch.clone())));
         }
         if moved {
@@ -324,17 +329,11 @@ impl Engine {
         }
     }
 
-    /// Boot intents that differ from what was published last; they count as published now.
-    pub fn changed_intents(&mut self) -> Vec<(NodeName, BootIntent)> {
-        let profiles = &self.profiles;
-        let mut changed = Vec::new();
-        for (name, state) in &mut self.nodes {
-            let intent = state.intent(profiles);
-            if state.published.replace(intent) != Some(intent) {
-                changed.push((name.clone(), intent));
-            }
-        }
-        changed
+    /// Nodes that were touched since the last call, with what the boot services are to assume of each.
+    pub fn take_changes(&mut self) -> Vec<(NodeState, BootIntent)> {
+        let changed = std::mem::take(&mut self.touched);
+        let states = changed.iter().filter_map(|name| self.nodes.get(name));
+        states.map(|state| (state.clone(), state.intent(&self.profiles))).collect()
     }
 }
 

@@ -70,6 +70,8 @@ pub struct Switch {
     pub progress: Progress,
     /// Times the ticket was renewed because the node came back too soon.
     pub renewals: u8,
+    /// Grows with each change; a stored switch is only ever replaced by a newer one.
+    pub version: i64,
 }
 
 /// What begins a switch.
@@ -116,6 +118,7 @@ impl Switch {
             on_sent: None,
             progress: Progress::default(),
             renewals: 0,
+            version: 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use model::{UnixMillis, boot::BootIntent};
 
-use crate::{Effect, Engine, Input, Record, Reply};
+use crate::{Effect, Engine, Input, NodeState, Record, Reply};
 
 /// Records could not be made durable. Nothing of the batch may take effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,8 +40,8 @@ pub trait World {
     fn start(&mut self, effect: Effect);
     /// Sends an answer to whoever waits; a caller that has gone is no error.
     fn reply(&mut self, reply: Reply);
-    /// What the boot services are to assume of each node from now on.
-    fn publish(&mut self, intents: Vec<(model::NodeName, BootIntent)>);
+    /// Nodes that changed, and what the boot services are to assume of each from now on.
+    fn publish(&mut self, changes: Vec<(NodeState, BootIntent)>);
     /// Waits for inputs, until `deadline` at most (then an empty batch). `None` ends the loop.
     fn next(
         &mut self,
@@ -64,9 +64,9 @@ pub async fn run<W: World>(engine: &mut Engine, world: &mut W) -> Stopped {
         {
             return Stopped::NotDurable(error);
         }
-        let intents = engine.changed_intents();
-        if !intents.is_empty() {
-            world.publish(intents);
+        let changes = engine.take_changes();
+        if !changes.is_empty() {
+            world.publish(changes);
         }
         output.effects.drain(..).for_each(|effect| world.start(effect));
         output.replies.drain(..).for_each(|reply| world.reply(reply));

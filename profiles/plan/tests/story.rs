@@ -1,4 +1,5 @@
 //! Whole switches against a small bench in virtual time: a board that does what it is told, or does not.
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail by panic")]
 
 use std::net::Ipv4Addr;
 

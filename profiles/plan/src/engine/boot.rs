@@ -135,6 +135,7 @@ impl Engine {
         };
         if renewal && let Some(switch) = state.switch.as_mut() {
             switch.renewals += 1;
+            switch.version += 1;
             output.records.push(Record::Switch(Box::new(switch.clone())));
         }
         let answer = issued.answer();

@@ -1,10 +1,12 @@
 //! A wish becomes a switch, or is refused.
 
+use std::collections::BTreeMap;
+
 use model::{NodeName, ProfileName, UnixMillis};
 
 use crate::{
-    Engine, Output, Phase, Record, Replied, Reply, Switch, SwitchId, Token, engine::transition,
-    input::Refused, step::Event, switch::Beginning,
+    Engine, NodeState, Output, Phase, ProfileSpec, Record, Replied, Reply, Switch, SwitchId, Token,
+    engine::transition, input::Refused, step::Event, switch::Beginning,
 };
 
 /// A wish, whole.
@@ -19,47 +21,16 @@ pub(crate) struct Wish {
 
 impl Engine {
     pub(crate) fn wish(&mut self, token: Token, wish: Wish, now: UnixMillis, output: &mut Output) {
-        let what = match self.refuse_wish(&wish.node, &wish.profile) {
+        let what = match refuse_wish(
+            &self.profiles,
+            self.nodes.get(&wish.node),
+            &wish.node,
+            &wish.profile,
+        ) {
             Some(refused) => Err(refused),
             None => self.begin(wish, now, output),
         };
         output.replies.push(Reply { token, what: Replied::Switch(what) });
-    }
-
-    /// Why `node` cannot be switched to `profile` now, if so. Also what a preview says.
-    #[must_use]
-    pub fn refuse_wish(&self, node: &NodeName, profile: &ProfileName) -> Option<Refused> {
-        let Some(state) = self.nodes.get(node) else {
-            return Some(Refused::Unknown(format!(
-                "there is no node {node}; `volund nodes` lists them"
-            )));
-        };
-        if !self.profiles.contains_key(profile) {
-            let text = format!("there is no profile {profile}; `volund profiles` lists them");
-            return Some(Refused::Unknown(text));
-        }
-        if !state.spec.profiles.contains(profile) {
-            let text =
-                format!("{node} may not become {profile}; add it to the node's `profiles` list");
-            return Some(Refused::Forbidden(text));
-        }
-        if let Some(reason) = &state.spec.protected {
-            let text = format!("{node} is protected: {reason}; lift `protect` first");
-            return Some(Refused::Forbidden(text));
-        }
-        if let Some(place) = &state.spec.owned_by {
-            let text = format!("the profile of {node} is owned by {place}: change it there");
-            return Some(Refused::Conflict(text));
-        }
-        if let Some(open) = state.open_switch() {
-            let (to, phase) = (&open.to.name, open.phase);
-            let text =
-                format!("{node} is already on its way to {to} ({phase}); wait until it ends");
-            return Some(Refused::Conflict(text));
-        }
-        state.order.is_some().then(|| {
-            Refused::Conflict(format!("a power verb on {node} is under way; try again in a moment"))
-        })
     }
 
     fn begin(
@@ -91,4 +62,43 @@ impl Engine {
         self.advance(&node, Event::Entered, now, output);
         Ok(id)
     }
+}
+
+/// Why `node` cannot be switched to `profile` now, if so. Also what a preview says.
+#[must_use]
+pub fn refuse_wish(
+    profiles: &BTreeMap<ProfileName, ProfileSpec>,
+    state: Option<&NodeState>,
+    node: &NodeName,
+    profile: &ProfileName,
+) -> Option<Refused> {
+    let Some(state) = state else {
+        return Some(Refused::Unknown(format!(
+            "there is no node {node}; `volund nodes` lists them"
+        )));
+    };
+    if !profiles.contains_key(profile) {
+        let text = format!("there is no profile {profile}; `volund profiles` lists them");
+        return Some(Refused::Unknown(text));
+    }
+    if !state.spec.profiles.contains(profile) {
+        let text = format!("{node} may not become {profile}; add it to the node's `profiles` list");
+        return Some(Refused::Forbidden(text));
+    }
+    if let Some(reason) = &state.spec.protected {
+        let text = format!("{node} is protected: {reason}; lift `protect` first");
+        return Some(Refused::Forbidden(text));
+    }
+    if let Some(place) = &state.spec.owned_by {
+        let text = format!("the profile of {node} is owned by {place}: change it there");
+        return Some(Refused::Conflict(text));
+    }
+    if let Some(open) = state.open_switch() {
+        let (to, phase) = (&open.to.name, open.phase);
+        let text = format!("{node} is already on its way to {to} ({phase}); wait until it ends");
+        return Some(Refused::Conflict(text));
+    }
+    state.order.is_some().then(|| {
+        Refused::Conflict(format!("a power verb on {node} is under way; try again in a moment"))
+    })
 }
