@@ -15,7 +15,7 @@ pub struct NewFacts {
     pub node: NodeName,
     /// When it reported.
     pub at: UnixMillis,
-    /// What was understood, as JSON of the `Facts` that the module `parse` makes.
+    /// What was understood, as JSON of [`crate::parse::Facts`].
     pub json: String,
     /// What was reported, as JSON of [`model::agent::Report`], to be understood again by a later volund.
     pub raw_json: String,
