@@ -56,6 +56,10 @@ pub struct NodeState {
     pub ordered: Option<UnixMillis>,
     /// System GUID on record for its BMC.
     pub recorded: Option<Uuid>,
+    /// Cipher suite in use with its BMC.
+    pub suite: Option<u8>,
+    /// What is wrong with its BMC.
+    pub bmc_trouble: Option<String>,
     /// A power verb that is being carried out.
     pub order: Option<PowerOrder>,
 }
@@ -101,6 +105,8 @@ impl NodeState {
             alive: None,
             ordered: None,
             recorded: None,
+            suite: None,
+            bmc_trouble: None,
             order: None,
         }
     }
@@ -215,6 +221,9 @@ impl Engine {
                 self.agent(token, &ticket, from, says, now, &mut output);
             }
             Input::Sighted(sighting) => self.sighted(sighting, now, &mut output),
+            Input::BmcSeen { node, guid, suite, trouble, at } => {
+                self.bmc_seen(node, guid, suite, trouble, at, &mut output);
+            }
             Input::PowerSeen { node, on, at } => self.power_seen(node, on, at, &mut output),
         }
         output
@@ -250,6 +259,25 @@ impl Engine {
         if before != on {
             output.records.push(Record::Power { node, on, at });
         }
+    }
+
+    /// The first GUID a BMC tells is the one on record; a later one never replaces it by itself.
+    fn bmc_seen(
+        &mut self,
+        node: NodeName,
+        guid: Option<Uuid>,
+        suite: Option<u8>,
+        trouble: Option<String>,
+        at: UnixMillis,
+        output: &mut Output,
+    ) {
+        let Some(state) = self.nodes.get_mut(&node) else { return };
+        state.recorded = state.recorded.or(guid.filter(|guid| !guid.is_junk()));
+        state.suite = suite.or(state.suite);
+        state.bmc_trouble.clone_from(&trouble);
+        let (guid, suite) = (state.recorded, state.suite);
+        self.touched.insert(node.clone());
+        output.records.push(Record::Bmc { node, guid, suite, trouble, at });
     }
 
     fn sighted(&mut self, sighting: Sighting, now: UnixMillis, output: &mut Output) {

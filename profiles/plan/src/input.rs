@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use model::{
-    BootAnswer, NodeName, ProfileName, Sighting, Ticket, UnixMillis,
+    BootAnswer, NodeName, ProfileName, Sighting, Ticket, UnixMillis, Uuid,
     agent::{Claimed, Order, Report},
     boot::BootAsk,
 };
@@ -76,6 +76,19 @@ pub enum Input {
     },
     /// Something was seen on the wire.
     Sighted(Sighting),
+    /// A BMC was spoken to, or tried in vain: what is known of it changed.
+    BmcSeen {
+        /// Which node.
+        node: NodeName,
+        /// System GUID it tells.
+        guid: Option<Uuid>,
+        /// Cipher suite in use.
+        suite: Option<u8>,
+        /// What is wrong with it.
+        trouble: Option<String>,
+        /// When.
+        at: UnixMillis,
+    },
     /// The sampler read a BMC: power, or `None` when it did not answer.
     PowerSeen {
         /// Which node.

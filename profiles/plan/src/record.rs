@@ -1,7 +1,7 @@
 //! What the engine makes durable. All records of one batch become durable together, before any effect of the
 //! batch starts and before any reply of it is sent.
 
-use model::{NodeName, ProfileName, Sighting, UnixMillis, agent::Report, permit::AuditLine};
+use model::{NodeName, ProfileName, Sighting, UnixMillis, Uuid, agent::Report, permit::AuditLine};
 
 use crate::{Issued, Phase, Switch, SwitchId};
 
@@ -62,6 +62,19 @@ pub enum Record {
         node: NodeName,
         /// On, off, or no answer.
         on: Option<bool>,
+        /// When.
+        at: UnixMillis,
+    },
+    /// What is known of a BMC.
+    Bmc {
+        /// Which node.
+        node: NodeName,
+        /// System GUID on record: the first it ever told.
+        guid: Option<Uuid>,
+        /// Cipher suite in use.
+        suite: Option<u8>,
+        /// What is wrong with it.
+        trouble: Option<String>,
         /// When.
         at: UnixMillis,
     },
