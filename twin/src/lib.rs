@@ -4,6 +4,8 @@
 //! machines. Everything here speaks to volund through sockets and shares nothing with its servers but the
 //! codecs. It never binds an address outside 127.0.0.0/8 for a modelled device.
 
+pub mod bmc;
+pub mod board;
 pub mod chance;
 pub mod dhcp;
 pub mod draw;
