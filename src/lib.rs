@@ -1,3 +1,4 @@
 //! volund.
 
 pub mod config;
+pub mod image;
