@@ -4,8 +4,11 @@
 //! everywhere. It never panics on what the wire brings, and it never looks at a disk: TFTP transfers say which
 //! bytes of a file to send, and the caller reads them.
 
+pub mod attempt;
 pub mod dhcp;
 pub mod ipxe;
+pub mod path;
+pub mod tftp;
 
 #[cfg(test)]
 mod pcap;

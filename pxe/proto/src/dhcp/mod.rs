@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod client;
+pub mod decide;
 pub mod message;
 pub mod options;
 pub mod relay;
@@ -9,12 +10,15 @@ pub mod request;
 
 #[cfg(test)]
 mod capture_tests;
+#[cfg(test)]
+mod decide_tests;
 
 use model::sighting::DhcpKind;
 
 pub use self::{
     answer::Answer,
     client::ClientMessage,
+    decide::{Arrival, Decision, Outcome, Reply, decide},
     message::{BROADCAST, DecodeError, Message, Op},
     options::{Options, Warning},
     relay::RelayInfo,
