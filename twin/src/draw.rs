@@ -52,6 +52,14 @@ impl Draw {
         let angle = self.phase + at.as_secs_f64() / self.period_s * std::f64::consts::TAU;
         Some(level * (1.0 + 0.02 * angle.sin()))
     }
+
+    /// The same in whole watts, as DCMI carries them.
+    #[must_use]
+    pub fn whole_watts(&self, stage: Stage, at: Duration) -> Option<u16> {
+        let watts = self.watts(stage, at)?;
+        // Levels lie between 60 and 115 W; a search of some hundred steps needs no cast that could lie.
+        (0..=u16::MAX).find(|whole| f64::from(*whole) + 0.5 > watts)
+    }
 }
 
 #[cfg(test)]

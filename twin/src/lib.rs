@@ -13,5 +13,7 @@ pub mod hardware;
 pub mod http;
 pub mod ipxe;
 pub mod log;
+pub mod qemu;
 pub mod relay;
 pub mod smbios;
+pub mod tftp;
