@@ -362,11 +362,16 @@ fn sha256(bytes: &[u8]) -> String {
 /// When it is at none of these places.
 pub fn agent_binary() -> Result<PathBuf, ImageError> {
     let program = env::current_exe().unwrap_or_default();
-    find_agent(env::var_os(AGENT_ENV).map(PathBuf::from), &program)
+    let named = env::var_os(AGENT_ENV).filter(|name| !name.is_empty());
+    find_agent(named.map(PathBuf::from), &program, Path::new("target"))
 }
 
-fn find_agent(named: Option<PathBuf>, program: &Path) -> Result<PathBuf, ImageError> {
-    let places = named.map_or_else(|| usual_places(program), |path| vec![path]);
+fn find_agent(
+    named: Option<PathBuf>,
+    program: &Path,
+    target: &Path,
+) -> Result<PathBuf, ImageError> {
+    let places = named.map_or_else(|| usual_places(program, target), |path| vec![path]);
     match places.iter().find(|path| path.is_file()) {
         Some(path) => Ok(path.clone()),
         None => {
@@ -377,17 +382,17 @@ fn find_agent(named: Option<PathBuf>, program: &Path) -> Result<PathBuf, ImageEr
     }
 }
 
-fn usual_places(program: &Path) -> Vec<PathBuf> {
+fn usual_places(program: &Path, target: &Path) -> Vec<PathBuf> {
     let beside = program.with_file_name("volund-agent");
     // target/debug/volund and target/debug/deps/test-… both lie in target/.
     let folders = program.ancestors().skip(2).take(2).map(|folder| folder.join(BUILT_AGENT));
     let mut places = vec![beside];
     places.extend(folders);
-    places.push(Path::new("target").join(BUILT_AGENT));
+    places.push(target.join(BUILT_AGENT));
     places
 }
 
-/// `volund image build agent`: makes kernel and initramfs of the inspection image.
+/// Makes the kernel and the initramfs that inspect a machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BuildAgentArgs {
     /// Folder for vmlinuz and initrd.gz

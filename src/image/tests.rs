@@ -102,16 +102,20 @@ fn the_agent_is_found_where_it_was_named_or_built() {
     let folder = Folder::new();
     let program = folder.path().join("target/debug/volund");
     let test = folder.path().join("target/debug/deps/agent_in_qemu-0123");
-    let error = find_agent(None, &program).unwrap_err().to_string();
+    let elsewhere = folder.path().join("elsewhere");
+    let find = |named, program: &Path| find_agent(named, program, &elsewhere);
+    let error = find(None, &program).unwrap_err().to_string();
     assert!(error.contains("tests/build-agent.sh"), "{error}");
     folder.file("target/agent/x86_64-unknown-linux-gnu/agent/agent", "");
     let built = folder.path().join("target/agent/x86_64-unknown-linux-gnu/agent/agent");
-    assert_eq!(find_agent(None, &program).unwrap(), built);
-    assert_eq!(find_agent(None, &test).unwrap(), built);
+    assert_eq!(find(None, &program).unwrap(), built);
+    assert_eq!(find(None, &test).unwrap(), built);
+    let foreign = Path::new("/usr/bin/volund");
+    assert_eq!(find_agent(None, foreign, &folder.path().join("target")).unwrap(), built);
     folder.file("target/debug/volund-agent", "");
     let beside = folder.path().join("target/debug/volund-agent");
-    assert_eq!(find_agent(None, &program).unwrap(), beside);
+    assert_eq!(find(None, &program).unwrap(), beside);
     let named = folder.path().join("nowhere");
-    let error = find_agent(Some(named.clone()), &program).unwrap_err().to_string();
+    let error = find(Some(named.clone()), &program).unwrap_err().to_string();
     assert!(error.contains(&named.display().to_string()), "a named one is not replaced: {error}");
 }
