@@ -2,7 +2,7 @@
 //!
 //! [`Store`] opens the database; reading is done by free functions, a module a table, over a pool of readers;
 //! everything written goes as [`Record`]s through one batching [`Writer`], which answers when it is durable.
-//! `series` keeps power readings in files, [`parse`] understands what agents report. It knows no rule of the
+//! [`series`] keeps power readings in files, [`parse`] understands what agents report. It knows no rule of the
 //! engine and never decides anything.
 
 pub mod account;
@@ -18,6 +18,7 @@ pub mod parse;
 pub mod power_state;
 mod record;
 mod row;
+pub mod series;
 pub mod sighting;
 mod store;
 pub mod switch;
