@@ -13,7 +13,10 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver, Sender},
+    sync::{
+        OnceLock,
+        mpsc::{self, Receiver, Sender},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -129,9 +132,15 @@ fn check_parts(found: &Report) {
     );
 }
 
-/// The image, built once a test run, or `None` with the reason printed where this machine cannot have it. In CI
+static IMAGE: OnceLock<Option<AgentImage>> = OnceLock::new();
+
+/// The image, built once a process, or `None` with the reason printed where this machine cannot have it. In CI
 /// there is no such reason.
 fn image_or_reason() -> Option<AgentImage> {
+    IMAGE.get_or_init(build_image).clone()
+}
+
+fn build_image() -> Option<AgentImage> {
     let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
     if let Err(error) = qemu {
         return not_here(&format!(
