@@ -1,0 +1,143 @@
+//! The server's world: a database, BMCs, and callers that wait.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use inventory::Writer;
+use model::{NodeName, ProfileName, UnixMillis, boot::BootIntent};
+use plan::{
+    Effect, Input, NodeState, Observation, PersistError, ProfileSpec, Record, Reply, World,
+};
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    EngineHandle,
+    acts::{Boards, carry_out},
+    handle::{QUEUE, Shared},
+    journal,
+};
+
+/// Inputs taken in one batch; their records are committed together.
+const BATCH: usize = 256;
+
+/// Told of changed nodes after they are durable: the boot table is rebuilt there.
+pub type OnChange = Box<dyn FnMut(&[(NodeState, BootIntent)]) + Send>;
+
+/// What the world is made of.
+pub struct Wiring {
+    /// The book's writer.
+    pub writer: Writer,
+    /// BMCs by node.
+    pub boards: Boards,
+    /// The profiles, for the handle.
+    pub profiles: BTreeMap<ProfileName, ProfileSpec>,
+    /// Told of changed nodes.
+    pub on_change: OnChange,
+    /// Ends it.
+    pub stop: CancellationToken,
+}
+
+/// The server's world.
+pub struct LiveWorld {
+    writer: Writer,
+    boards: Boards,
+    on_change: OnChange,
+    stop: CancellationToken,
+    inputs: mpsc::Receiver<Input>,
+    observations: mpsc::Sender<Input>,
+    shared: Arc<Shared>,
+    effects: JoinSet<()>,
+}
+
+/// Wall-clock time, as records have it.
+#[must_use]
+pub fn now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl LiveWorld {
+    /// A world, and the handle to speak to the engine that will run in it.
+    #[must_use]
+    pub fn new(wiring: Wiring) -> (Self, EngineHandle) {
+        let Wiring { writer, boards, profiles, on_change, stop } = wiring;
+        let (sender, inputs) = mpsc::channel(QUEUE);
+        let observations = sender.clone();
+        let (handle, shared) = EngineHandle::new(sender, profiles);
+        let effects = JoinSet::new();
+        let world = Self { writer, boards, on_change, stop, inputs, observations, shared, effects };
+        (world, handle)
+    }
+}
+
+impl World for LiveWorld {
+    fn now(&self) -> UnixMillis {
+        now()
+    }
+
+    fn chance(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the kernel's random source answers once it is seeded");
+        bytes
+    }
+
+    async fn persist(&mut self, batch: Vec<Record>) -> Result<(), PersistError> {
+        let records = batch.len();
+        let rows: Result<Vec<_>, _> = batch.into_iter().map(journal::to_row).collect();
+        let rows = rows.map_err(|why| PersistError { records, why })?;
+        self.writer.submit(rows).await.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            PersistError { records, why: format!("{error}{}", source.unwrap_or_default()) }
+        })
+    }
+
+    fn start(&mut self, effect: Effect) {
+        let Effect { node, cause, act, not_before } = effect;
+        let delay: Duration = not_before.since(now());
+        let board = self.boards.get(&node).cloned();
+        let observations = self.observations.clone();
+        self.effects.spawn(async move {
+            tokio::time::sleep(delay).await;
+            let what = carry_out(board, &node, act).await;
+            let observation = Input::Observed(Observation { node, cause, what });
+            if observations.send(observation).await.is_err() {
+                tracing::debug!("the engine has stopped before an observation came back");
+            }
+        });
+        while self.effects.try_join_next().is_some() {}
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.remove(&reply.token) {
+            // A caller that has gone does not want the answer any more.
+            drop(sender.send(reply.what));
+        }
+    }
+
+    fn publish(&mut self, changes: Vec<(NodeState, BootIntent)>) {
+        (self.on_change)(&changes);
+        let mut states = self.shared.states.write().unwrap_or_else(PoisonError::into_inner);
+        for (state, _) in changes {
+            let name: NodeName = state.spec.name.clone();
+            states.insert(name.clone(), state);
+            // Nobody listening is no error.
+            drop(self.shared.changes.send(name));
+        }
+    }
+
+    async fn next(&mut self, deadline: Option<UnixMillis>) -> Option<Vec<Input>> {
+        let wait = deadline.map_or(Duration::from_secs(3_600), |at| at.since(now()));
+        let mut batch = Vec::new();
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            count = self.inputs.recv_many(&mut batch, BATCH) => (count > 0).then_some(batch),
+            () = tokio::time::sleep(wait) => Some(batch),
+        }
+    }
+}

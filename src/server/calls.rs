@@ -1,0 +1,126 @@
+//! Questions of the boot services, put to the engine; agents' messages are understood here.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use model::{Ticket, agent};
+use plan::{AgentSays, input::AgentAnswer, input::Refused};
+use profiles::{EngineHandle, Templates};
+use pxe::{AgentReply, BootCall, Document, SightingSink};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+/// Answers until the boot services are gone. Each question is answered in a task of its own, so that a slow one
+/// keeps nobody waiting; the engine's queue is the bound.
+pub(super) async fn answer_calls(
+    mut calls: mpsc::Receiver<BootCall>,
+    engine: EngineHandle,
+    templates: Arc<Templates>,
+) {
+    while let Some(call) = calls.recv().await {
+        let (engine, templates) = (engine.clone(), Arc::clone(&templates));
+        tokio::spawn(async move { answer(call, &engine, &templates).await });
+    }
+}
+
+/// Hands sightings to the engine, in their order, until the sink's owner stops.
+pub(super) async fn forward_sightings(sink: SightingSink, engine: EngineHandle) {
+    loop {
+        engine.sighted(sink.recv().await).await;
+    }
+}
+
+async fn answer(call: BootCall, engine: &EngineHandle, templates: &Templates) {
+    // A client that has gone does not want its answer: dropping it is all there is to do.
+    match call {
+        BootCall::Boot { ask, reply } => drop(reply.send(engine.boot(ask).await)),
+        BootCall::Document { ticket, name, from, reply } => {
+            drop(reply.send(document(engine, templates, ticket, name, from).await));
+        }
+        BootCall::Agent { ticket, verb, from, body, reply } => {
+            drop(reply.send(agent_reply(engine, ticket, &verb, from, &body).await));
+        }
+    }
+}
+
+async fn document(
+    engine: &EngineHandle,
+    templates: &Templates,
+    ticket: Ticket,
+    name: String,
+    from: Ipv4Addr,
+) -> Result<Document, pxe::Refused> {
+    let grant = engine.document(ticket, name, from).await;
+    let grant = grant.map_err(|refused| pxe::Refused { why: sentence(refused).1 })?;
+    let text = templates.document(&grant.node, &grant.profile, &grant.name, &grant.ticket);
+    let text = text.map_err(|error| pxe::Refused { why: error.to_string() })?;
+    let content_type = "text/plain; charset=utf-8".to_owned();
+    Ok(Document { content_type, bytes: text.into_bytes() })
+}
+
+async fn agent_reply(
+    engine: &EngineHandle,
+    ticket: Ticket,
+    verb: &str,
+    from: Ipv4Addr,
+    body: &[u8],
+) -> AgentReply {
+    let says = match understand(verb, body) {
+        Ok(says) => says,
+        Err(why) => return refusal(400, &why),
+    };
+    match engine.agent(ticket, from, says).await {
+        Ok(AgentAnswer::Claimed(claimed)) => json(200, &claimed),
+        Ok(AgentAnswer::Order(order)) => json(200, &order),
+        Ok(AgentAnswer::Thanks) => json(200, &"thanks"),
+        Err(refused) => {
+            let (status, why) = sentence(refused);
+            tracing::warn!(%from, verb, why, "refused an agent");
+            refusal(status, &why)
+        }
+    }
+}
+
+fn understand(verb: &str, body: &[u8]) -> Result<AgentSays, String> {
+    fn message<'a, T: serde::Deserialize<'a>>(verb: &str, body: &'a [u8]) -> Result<T, String> {
+        serde_json::from_slice(body)
+            .map_err(|error| format!("the {verb} message is not understood: {error}"))
+    }
+    match verb {
+        "claim" => message::<agent::Claim>(verb, body)
+            .map(|claim| AgentSays::Claim { nonce: claim.nonce }),
+        "report" => message(verb, body).map(|report| AgentSays::Report(Box::new(report))),
+        "next" => {
+            message::<agent::Next>(verb, body).map(|next| AgentSays::Next { nonce: next.nonce })
+        }
+        "done" => Ok(AgentSays::Done),
+        _ => Err(format!("there is no agent verb {verb:?}; there are claim, report, next and done")),
+    }
+}
+
+fn sentence(refused: Refused) -> (u16, String) {
+    match refused {
+        Refused::Unknown(text) => (404, text),
+        Refused::Conflict(text) => (409, text),
+        Refused::Forbidden(text) => (403, text),
+        Refused::Unavailable(text) => (503, text),
+    }
+}
+
+#[derive(Serialize)]
+struct Why<'a> {
+    error: &'a str,
+}
+
+fn refusal(status: u16, why: &str) -> AgentReply {
+    json(status, &Why { error: why })
+}
+
+fn json<T: Serialize>(status: u16, value: &T) -> AgentReply {
+    match serde_json::to_vec(value) {
+        Ok(body) => AgentReply { status, body },
+        Err(error) => {
+            tracing::error!(%error, "an answer to an agent has no JSON form");
+            AgentReply { status: 500, body: Vec::new() }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The server: everything wired together and running. No rules of its own.
+
+mod access;
+mod calls;
+mod lab;
+mod specs;
+mod views;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use bmc::{Bmc, BmcAddress, Login, Options, Secret, Suite, SuiteChoice};
+use energy::reading::MarginRule;
+use inventory::{Store, Writer, series::Series};
+use meter::{Latest, Metered, Sampler, Seen};
+use model::{
+    NodeName, PowerKind, Watts,
+    boot::{BootEntry, BootIntent, BootTable},
+};
+use plan::{Engine, Input, NodeState, Stopped};
+use profiles::{EngineHandle, LiveWorld, Templates, Wiring, acts::Boards};
+use pxe::{Bound, Listener, PxeConfig, PxeServer, SightingSink};
+use tokio::{
+    net::TcpListener,
+    sync::{broadcast, mpsc},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use web::lab::Changed;
+
+use crate::config::{CipherSuite, Config, Network};
+
+/// Sightings that may wait for the engine; older ones are dropped and counted.
+const SIGHTINGS: usize = 4_096;
+/// Questions of the boot services that may wait; a full queue is local boot.
+const CALLS: usize = 1_024;
+/// Days of samples that are kept.
+const SAMPLE_DAYS: usize = 90;
+/// How long the tasks may take to end after the stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running server.
+pub struct Server {
+    /// Where page and API answer.
+    pub operator: SocketAddr,
+    /// Where the boot services of each network answer.
+    pub boot: BTreeMap<String, Bound>,
+    auth: Arc<web::Auth>,
+    store: Store,
+    tasks: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// The table boot services answer from, and the lock under which it is replaced.
+#[derive(Clone)]
+struct Table {
+    current: Arc<arc_swap::ArcSwap<BootTable>>,
+    writing: Arc<Mutex<()>>,
+}
+
+/// What stands before the first task starts.
+struct Ground {
+    config: Arc<Config>,
+    store: Store,
+    writer: Writer,
+    series: Arc<Series>,
+    table: Table,
+}
+
+impl Server {
+    /// Binds, opens, starts. When it returns, page, API and boot services answer.
+    ///
+    /// # Errors
+    /// What could not be opened or bound, and what to do about it.
+    pub async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
+        let mut tasks = JoinSet::new();
+        let operator = config.operator.listen;
+        let listener = TcpListener::bind(operator)
+            .await
+            .with_context(|| format!("could not bind the page to {operator}"))?;
+        let operator = listener.local_addr().context("could not read the page's own address")?;
+        let ground = Ground::lay(config, &mut tasks).await?;
+        let (sink, bound, calls) = ground.bind_boot(&mut tasks, &stop)?;
+        let http = http(&bound);
+        let templates = Arc::new(specs::templates(&ground.config, &http)?);
+        let boards = Arc::new(ground.boards()?);
+        let book = specs::boot_table(&ground.config, &http);
+        let engine = ground.start_engine(&templates, book, &boards, &mut tasks, &stop).await?;
+        tasks.spawn(until(stop.clone(), calls::forward_sightings(sink, engine.clone())));
+        tasks.spawn(until(stop.clone(), calls::answer_calls(calls, engine.clone(), templates)));
+        let changes = broadcast::channel(256).0;
+        let latest = ground.start_sampler(&engine, &changes, &boards, &mut tasks, &stop);
+        tasks.spawn(until(stop.clone(), forward_changes(engine.clone(), changes.clone())));
+        let auth = Arc::new(access::auth(&ground.config, &ground.store, &ground.writer).await?);
+        let Ground { config, store, series, .. } = ground;
+        let lab = lab::LiveLab { config, engine, store: store.clone(), series, latest, changes };
+        let app = web::App::new(Arc::new(lab), Arc::clone(&auth), hosts(operator));
+        let serving = web::serve(listener, app, stop.clone());
+        tasks.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the page has ended");
+            }
+        });
+        Ok(Self { operator, boot: bound, auth, store, tasks, stop })
+    }
+
+    /// A new API token under `name`, kept as a hash.
+    ///
+    /// # Errors
+    /// When it could not be kept.
+    pub async fn mint_token(&self, name: &str) -> anyhow::Result<String> {
+        self.auth.mint_token(name).await.context("could not make an API token")
+    }
+
+    /// Runs until the stop is asked for, or a part of it ends that must not.
+    ///
+    /// # Errors
+    /// When a task ended by itself: volund must be restarted then, half of it would mislead.
+    pub async fn run(mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            () = self.stop.cancelled() => {
+                self.end().await;
+                Ok(())
+            }
+            ended = self.tasks.join_next() => {
+                self.stop.cancel();
+                self.end().await;
+                match ended {
+                    Some(Err(error)) => bail!("a task of volund broke: {error}"),
+                    Some(Ok(())) | None => bail!("a task of volund ended by itself; its log says why"),
+                }
+            }
+        }
+    }
+
+    async fn end(mut self) {
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, all).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        self.store.close().await;
+    }
+}
+
+impl Ground {
+    async fn lay(config: Config, tasks: &mut JoinSet<()>) -> anyhow::Result<Self> {
+        let state = config.lab.state_dir.clone();
+        std::fs::create_dir_all(&state)
+            .with_context(|| format!("could not make the state directory {}", state.display()))?;
+        let book = state.join("volund.db");
+        let store = Store::open(&book.display().to_string())
+            .await
+            .with_context(|| format!("could not open the book {}", book.display()))?;
+        let writer = Writer::start(&store, tasks).await.context("could not start the writer")?;
+        let series = open_series(&state.join("samples"))?;
+        let table = Table {
+            current: Arc::new(arc_swap::ArcSwap::from_pointee(BootTable::default())),
+            writing: Arc::default(),
+        };
+        Ok(Self { config: Arc::new(config), store, writer, series: Arc::new(series), table })
+    }
+
+    /// Binds the boot services. Until the engine publishes, the table is empty and nobody is answered.
+    #[expect(clippy::type_complexity, reason = "three things that belong to one start")]
+    fn bind_boot(
+        &self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<(SightingSink, BTreeMap<String, Bound>, mpsc::Receiver<pxe::BootCall>)> {
+        let listeners = self.config.networks.iter().map(boot_listener).collect();
+        let (sender, calls) = mpsc::channel(CALLS);
+        let sink = SightingSink::new(SIGHTINGS);
+        let settings = PxeConfig::new(listeners);
+        let table = Arc::clone(&self.table.current);
+        let bound = PxeServer::start(&settings, table, sender, sink.clone(), tasks, stop.clone())?;
+        let names = self.config.networks.iter().map(|network| network.name.clone());
+        Ok((sink, names.zip(bound).collect(), calls))
+    }
+
+    async fn start_engine(
+        &self,
+        templates: &Templates,
+        book: BootTable,
+        boards: &Boards,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<EngineHandle> {
+        let specs = specs::specs(&self.config);
+        let profiles = specs.profiles.clone();
+        let nodes = profiles::journal::load(&self.store, specs.nodes.values().cloned()).await?;
+        self.table.fill(book, &nodes);
+        let table = self.table.clone();
+        let wiring = Wiring {
+            writer: self.writer.clone(),
+            boards: Arc::clone(boards),
+            profiles,
+            on_change: Box::new(move |changes| table.apply(changes)),
+            stop: stop.clone(),
+        };
+        let (mut world, handle) = LiveWorld::new(wiring);
+        let mut engine = Engine::new(specs, nodes, Box::new(templates.clone()));
+        tasks.spawn(async move {
+            match plan::run(&mut engine, &mut world).await {
+                Stopped::WorldEnded => (),
+                Stopped::NotDurable(error) => {
+                    tracing::error!(%error, "the engine stopped: what it decided was not kept");
+                }
+            }
+        });
+        Ok(handle)
+    }
+
+    fn boards(&self) -> anyhow::Result<BTreeMap<NodeName, Arc<Bmc>>> {
+        let nodes = self.config.nodes.values();
+        nodes
+            .map(|node| {
+                let address = BmcAddress { host: node.bmc.address.ip(), port: node.bmc.address.port() };
+                let password = Secret::new(node.bmc.password.reveal());
+                let login = Login::new(&node.bmc.user, password)
+                    .with_context(|| format!("the BMC login of {} cannot be used", node.name))?;
+                let options = Options { suite: suite(node.bmc.suite), ..Options::default() };
+                Ok((node.name.clone(), Arc::new(Bmc::new(address, login, options))))
+            })
+            .collect()
+    }
+
+    fn start_sampler(
+        &self,
+        engine: &EngineHandle,
+        changes: &broadcast::Sender<Changed>,
+        boards: &Boards,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> Latest {
+        let (seen, receiver) = mpsc::channel(256);
+        let share = self.config.metering.margin_percent / 100.0;
+        let sampler = Sampler {
+            period: self.config.metering.period,
+            margin: MarginRule { share, floor: Watts(1.0) },
+            series: Arc::clone(&self.series),
+            seen,
+        };
+        let metered = self.config.nodes.values().filter_map(|node| {
+            let bmc = Arc::clone(boards.get(&node.name)?);
+            let kind = match node.seat {
+                Some(_) => PowerKind::BladeInput,
+                None => PowerKind::WallInput,
+            };
+            Some(Metered { node: node.name.clone(), bmc, kind })
+        });
+        tasks.spawn(until(stop.clone(), forward_seen(receiver, engine.clone(), changes.clone())));
+        sampler.start(metered.collect(), tasks, stop)
+    }
+}
+
+impl Table {
+    /// The whole table at a start, with each node's last attempt.
+    fn fill(&self, mut table: BootTable, nodes: &[NodeState]) {
+        for state in nodes {
+            set(&mut table, &state.spec.name, |entry| entry.attempt = state.attempt());
+        }
+        self.current.store(Arc::new(table));
+    }
+
+    /// Replaces the entries of changed nodes. Readers never wait.
+    fn apply(&self, changes: &[(NodeState, BootIntent)]) {
+        let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = BootTable::clone(&self.current.load());
+        let mut changed = false;
+        for (state, intent) in changes {
+            changed |= set(&mut table, &state.spec.name, |entry| {
+                entry.intent = *intent;
+                entry.attempt = state.attempt();
+            });
+        }
+        if changed {
+            self.current.store(Arc::new(table));
+        }
+    }
+}
+
+/// Changes a node's entry; says whether it is another one now.
+fn set(table: &mut BootTable, node: &NodeName, change: impl FnOnce(&mut BootEntry)) -> bool {
+    let Some(entry) = table.by_address.values().find(|entry| entry.node == *node) else {
+        return false;
+    };
+    let mut new = BootEntry::clone(entry);
+    change(&mut new);
+    let differs = new != **entry;
+    if differs {
+        table.insert(new);
+    }
+    differs
+}
+
+fn open_series(dir: &Path) -> anyhow::Result<Series> {
+    let series = Series::open(dir, SAMPLE_DAYS)
+        .with_context(|| format!("could not open the samples in {}", dir.display()))?;
+    let recovery = series.recovery();
+    if recovery.bytes_cut > 0 || recovery.records_bad > 0 {
+        tracing::warn!(?recovery, "the last samples before the stop were not whole");
+    }
+    Ok(series)
+}
+
+fn boot_listener(network: &Network) -> Listener {
+    Listener {
+        server: network.server,
+        interface: network.interface.clone(),
+        dhcp_port: network.dhcp_port,
+        tftp_port: network.tftp_port,
+        http_port: network.http_port,
+    }
+}
+
+fn http(bound: &BTreeMap<String, Bound>) -> BTreeMap<String, SocketAddr> {
+    bound.iter().map(|(name, bound)| (name.clone(), bound.http.into())).collect()
+}
+
+fn suite(suite: CipherSuite) -> SuiteChoice {
+    match suite {
+        CipherSuite::Auto => SuiteChoice::Auto,
+        CipherSuite::Suite3 => SuiteChoice::Only(Suite::Three),
+        CipherSuite::Suite17 => SuiteChoice::Only(Suite::Seventeen),
+    }
+}
+
+/// Names under which the page may be asked for: the address itself and `localhost`.
+fn hosts(operator: SocketAddr) -> Vec<String> {
+    let port = operator.port();
+    let mut hosts = vec![operator.to_string()];
+    if operator.ip().is_loopback() {
+        hosts.push(format!("localhost:{port}"));
+    }
+    hosts
+}
+
+async fn until(stop: CancellationToken, task: impl Future<Output = ()>) {
+    let _ended: Option<()> = stop.run_until_cancelled(task).await;
+}
+
+async fn forward_changes(engine: EngineHandle, changes: broadcast::Sender<Changed>) {
+    let mut nodes = engine.changes();
+    loop {
+        match nodes.recv().await {
+            // Nobody listening is no error.
+            Ok(node) => drop(changes.send(Changed { node: node.to_string() })),
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                tracing::debug!(missed, "changes came faster than they were passed on");
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn forward_seen(
+    mut seen: mpsc::Receiver<Seen>,
+    engine: EngineHandle,
+    changes: broadcast::Sender<Changed>,
+) {
+    while let Some(seen) = seen.recv().await {
+        match seen {
+            Seen::Power { node, on, at } => engine.power_seen(node, on, at).await,
+            Seen::Bmc { node, guid, suite, trouble, at } => {
+                engine.tell(Input::BmcSeen { node, guid, suite, trouble, at }).await;
+            }
+            // Nobody listening is no error.
+            Seen::Sampled { node } => drop(changes.send(Changed { node: node.to_string() })),
+        }
+    }
+}

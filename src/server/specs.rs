@@ -1,0 +1,199 @@
+//! The configuration as engine, boot services and templates want it. Pure translation.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use anyhow::Context;
+use model::{
+    MacAddr, NodeName, ProfileName,
+    boot::{BootEntry, BootIntent, BootNetwork, BootTable, Loaders},
+    permit::Protection,
+};
+use plan::{Bounds, NodeSpec, ProfileKind, ProfileSpec, Specs};
+use profiles::{
+    Payload, Templates,
+    templates::{Args, NodeFields},
+};
+
+use crate::config::{BootMode, Boots, Config, FileSource, Linux, Network, Node, Profile};
+
+/// How long one BMC phase of a switch may last.
+const BMC_BOUND: std::time::Duration = std::time::Duration::from_secs(60);
+/// From cutting power to reading off.
+const HARD_OFF: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What the engine decides by.
+#[must_use]
+pub fn specs(config: &Config) -> Specs {
+    let profiles = config.profiles.values().map(profile_spec);
+    let nodes = config.nodes.values().map(|node| node_spec(config, node));
+    Specs {
+        profiles: profiles.map(|profile| (profile.name.clone(), profile)).collect(),
+        nodes: nodes.map(|node| (node.name.clone(), node)).collect(),
+    }
+}
+
+fn profile_spec(profile: &Profile) -> ProfileSpec {
+    let timeouts = profile.timeouts;
+    let bounds = Bounds {
+        bmc: BMC_BOUND + timeouts.off_settle,
+        soft_off: timeouts.soft_off,
+        hard_off: HARD_OFF,
+        off_settle: timeouts.off_settle,
+        post: timeouts.post,
+        boot: timeouts.boot,
+        ready: timeouts.ready,
+        acts_after: timeouts.acts_after,
+        min_boot: profile.min_boot,
+    };
+    let kind = match profile.boots {
+        Boots::Inspect => ProfileKind::Inspect,
+        Boots::Local => ProfileKind::Local,
+        Boots::Linux(_) => ProfileKind::Linux,
+    };
+    ProfileSpec {
+        name: profile.name.clone(),
+        kind,
+        root: profile.root(),
+        calls_back: profile.callback,
+        bounds,
+    }
+}
+
+fn node_spec(config: &Config, node: &Node) -> NodeSpec {
+    let protected = match &node.protection {
+        Protection::Open => None,
+        Protection::Protected { reason } => Some(reason.clone()),
+    };
+    NodeSpec {
+        name: node.name.clone(),
+        address: node.address,
+        efi: node.boot_mode == BootMode::Uefi,
+        protected,
+        profiles: node.profiles.clone(),
+        bmc: node.bmc.address.to_string(),
+        owned_by: config.assigned.get(&node.name).map(|assigned| assigned.place.to_string()),
+    }
+}
+
+/// The templates of all profiles with a kernel. `http` gives each network's bound boot port.
+///
+/// # Errors
+/// When a template file cannot be read.
+pub fn templates(
+    config: &Config,
+    http: &BTreeMap<String, SocketAddr>,
+) -> anyhow::Result<Templates> {
+    let mut payloads = BTreeMap::new();
+    for profile in config.profiles.values() {
+        if let Some(payload) = payload(config, profile)? {
+            payloads.insert(profile.name.clone(), payload);
+        }
+    }
+    let nodes = config.nodes.values();
+    let fields = nodes.map(|node| (node.name.clone(), node_fields(config, node, http)));
+    Ok(Templates::new(payloads, fields.collect()))
+}
+
+fn payload(config: &Config, profile: &Profile) -> anyhow::Result<Option<Payload>> {
+    let name = &profile.name;
+    let title = if profile.about.is_empty() { name.to_string() } else { profile.about.clone() };
+    let kernel = format!("/i/{name}/kernel");
+    match &profile.boots {
+        Boots::Local => Ok(None),
+        Boots::Inspect => {
+            let extra = config.agent.as_ref().map(|agent| agent.args.clone()).unwrap_or_default();
+            let initrds = vec![format!("/i/{name}/initrd0")];
+            let args = Args::Agent(extra);
+            Ok(Some(Payload { title, kernel, initrds, args, documents: BTreeMap::new() }))
+        }
+        Boots::Linux(linux) => {
+            let initrds = (0..linux.initrds.len()).map(|index| format!("/i/{name}/initrd{index}"));
+            let (initrds, args) = (initrds.collect(), Args::Template(linux.args.clone()));
+            Ok(Some(Payload { title, kernel, initrds, args, documents: documents(name, linux)? }))
+        }
+    }
+}
+
+fn documents(profile: &ProfileName, linux: &Linux) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut documents = BTreeMap::new();
+    for (name, source) in &linux.files {
+        let text = match source {
+            FileSource::Text(text) => text.clone(),
+            FileSource::Template(path) => std::fs::read_to_string(path).with_context(|| {
+                format!("profile {profile}: could not read template {}", path.display())
+            })?,
+        };
+        documents.insert(name.clone(), text);
+    }
+    Ok(documents)
+}
+
+fn node_fields(
+    config: &Config,
+    node: &Node,
+    http: &BTreeMap<String, SocketAddr>,
+) -> NodeFields {
+    let network = config.networks.iter().find(|network| network.name == node.network);
+    let seat = node.seat.as_ref();
+    NodeFields {
+        name: node.name.clone(),
+        address: node.address,
+        prefix: network.map_or(32, |network| network.subnet.prefix),
+        mac: node.macs.first().copied().unwrap_or(MacAddr([0; 6])),
+        router: network.and_then(|network| network.router),
+        enclosure: seat.map(|seat| seat.enclosure.to_string()),
+        bay: seat.map(|seat| seat.bay.get()),
+        http: http.get(&node.network).copied(),
+    }
+}
+
+/// Every served file by its URL path or TFTP name.
+#[must_use]
+pub fn files(config: &Config) -> BTreeMap<String, PathBuf> {
+    let mut files = config.loaders.files();
+    for profile in config.profiles.values() {
+        let name = &profile.name;
+        let mut image = |kernel: &PathBuf, initrds: &[PathBuf]| {
+            files.insert(format!("/i/{name}/kernel"), kernel.clone());
+            for (index, initrd) in initrds.iter().enumerate() {
+                files.insert(format!("/i/{name}/initrd{index}"), initrd.clone());
+            }
+        };
+        match (&profile.boots, &config.agent) {
+            (Boots::Inspect, Some(agent)) => {
+                image(&agent.kernel, std::slice::from_ref(&agent.initrd));
+            }
+            (Boots::Linux(linux), _) => image(&linux.kernel, &linux.initrds),
+            (Boots::Inspect, None) | (Boots::Local, _) => (),
+        }
+    }
+    files
+}
+
+/// The boot table with every node told to boot locally; intents come from the engine.
+#[must_use]
+pub fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -> BootTable {
+    let network = |network: &Network| {
+        let http = http.get(&network.name).copied();
+        let table = network.boot_network();
+        BootNetwork { http: http.unwrap_or(table.http), ..table }
+    };
+    let mut table = BootTable {
+        networks: config.networks.iter().map(network).collect(),
+        loaders: Loaders(config.loaders.names.clone()),
+        files: files(config),
+        ..BootTable::default()
+    };
+    for node in config.nodes.values() {
+        table.insert(entry(node.name.clone(), node.macs.clone(), node.address));
+    }
+    table
+}
+
+fn entry(node: NodeName, macs: Vec<MacAddr>, address: Ipv4Addr) -> BootEntry {
+    BootEntry { node, macs, address, intent: BootIntent::Local, attempt: None }
+}
