@@ -62,7 +62,8 @@ pub enum Keep {
     Body,
     /// Count it.
     Length,
-    /// Read half of it, then cut the connection: a fault, for tests.
+    /// Read half of it, then cut the connection: a fault, for tests. The server notices when the rest is more than
+    /// its socket buffers hold.
     Half,
 }
 
@@ -304,7 +305,7 @@ async fn read_body(
         }
     }
     match got.cmp(&promised) {
-        _ if keep == Keep::Half => Err(HttpError::Short(host, got.min(promised), promised)),
+        _ if keep == Keep::Half => Err(HttpError::Short(host, got.min(wanted), promised)),
         std::cmp::Ordering::Greater => Err(HttpError::Answer(host, "more bytes than promised")),
         _ => Ok(body),
     }

@@ -4,6 +4,7 @@
 //! machines. Everything here speaks to volund through sockets and shares nothing with its servers but the
 //! codecs. It never binds an address outside 127.0.0.0/8 for a modelled device.
 
+pub mod blade;
 pub mod bmc;
 pub mod board;
 pub mod chance;
@@ -12,8 +13,11 @@ pub mod draw;
 pub mod hardware;
 pub mod http;
 pub mod ipxe;
+pub mod lab;
 pub mod log;
 pub mod qemu;
 pub mod relay;
 pub mod smbios;
+#[cfg(test)]
+mod testing;
 pub mod tftp;

@@ -159,12 +159,8 @@ impl Transfer {
 
 #[cfg(test)]
 mod tests {
-    use pxe_proto::tftp::{
-        options::{Granted, Limits},
-        read_transfer::{ReadTransfer, Transmit, Wrap},
-    };
-
     use super::*;
+    use crate::testing::serve_file;
 
     /// Serves `file` once with the server's own machine; the first answer is lost when `lossy`.
     async fn server(file: Vec<u8>, lossy: bool) -> SocketAddr {
@@ -179,47 +175,14 @@ mod tests {
             let Packet::Read(request) = Packet::decode(&buffer[..length]).unwrap() else {
                 panic!()
             };
-            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             if request.file == b"missing" {
                 let error = Packet::Error { code: 1, message: b"no such file" };
-                socket.send_to(&error.encode(), client).await.unwrap();
+                listener.send_to(&error.encode(), client).await.unwrap();
                 return;
             }
-            let size = u64::try_from(file.len()).unwrap();
-            let granted = Granted::negotiate(&request.options, size, Limits::default());
-            let mut transfer = ReadTransfer::new(granted, size, Wrap::default());
-            serve(&socket, client, &mut transfer, &file).await;
+            serve_file(&request.options, client, &file).await;
         });
         address
-    }
-
-    async fn serve(
-        socket: &UdpSocket,
-        client: SocketAddr,
-        transfer: &mut ReadTransfer,
-        file: &[u8],
-    ) {
-        let mut buffer = [0; 2048];
-        while transfer.ended().is_none() {
-            while let Some(transmit) = transfer.poll_transmit(Duration::ZERO) {
-                let bytes = datagram(&transmit, file);
-                socket.send_to(&bytes, client).await.unwrap();
-            }
-            let (length, _) = socket.recv_from(&mut buffer).await.unwrap();
-            let packet = Packet::decode(&buffer[..length]).unwrap();
-            transfer.handle_packet(Duration::ZERO, &packet);
-        }
-    }
-
-    fn datagram(transmit: &Transmit, file: &[u8]) -> Vec<u8> {
-        match transmit {
-            Transmit::OptionAck(bytes) => bytes.clone(),
-            Transmit::Data { block, offset, length } => {
-                let start = usize::try_from(*offset).unwrap();
-                let payload = &file[start..start + length];
-                Packet::Data { block: *block, payload }.encode()
-            }
-        }
     }
 
     #[tokio::test]

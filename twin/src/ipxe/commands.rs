@@ -145,12 +145,14 @@ pub(super) fn run(words: &[&str], state: &mut State) -> Step {
             state.settings.set(name, "");
             Step::Ok
         }
+        ("inc", [name]) => inc(state, name, "1"),
+        ("inc", [name, step]) => inc(state, name, step),
         ("isset", [value]) if !value.is_empty() => Step::Ok,
         ("isset", _) => Step::Failed("isset: not set".to_owned()),
         ("iseq", [one, other]) if one == other => Step::Ok,
         ("iseq", [_, _]) => Step::Failed("iseq: not equal".to_owned()),
         ("goto", [label]) => Step::Goto((*label).to_owned()),
-        ("kernel" | "imgselect", rest) => {
+        ("kernel", rest) => {
             fetch(command, rest, |name, url, args| Done::Kernel { name, url, args })
         }
         ("initrd" | "imgfetch" | "module", rest) => {
@@ -172,8 +174,20 @@ pub(super) fn run(words: &[&str], state: &mut State) -> Step {
         ("poweroff", _) => Step::Act(Action::PowerOff),
         ("shell", _) => Step::Act(Action::Hang),
         ("prompt", rest) => prompt(rest),
-        ("clear" | "set" | "iseq" | "goto" | "imgargs" | "sleep", _) => usage(command),
+        ("clear" | "set" | "inc" | "iseq" | "goto" | "imgargs" | "sleep", _) => usage(command),
         _ => Step::Failed(format!("{command}: command not found")),
+    }
+}
+
+fn inc(state: &mut State, name: &str, step: &str) -> Step {
+    let text = state.settings.get(name);
+    let have = if text.is_empty() { Ok(0) } else { text.parse::<u32>() };
+    match (have, step.parse::<u32>()) {
+        (Ok(have), Ok(step)) => {
+            state.settings.set(name, &have.wrapping_add(step).to_string());
+            Step::Ok
+        }
+        _ => Step::Failed(format!("inc: {name} is no number")),
     }
 }
 

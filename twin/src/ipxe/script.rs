@@ -69,7 +69,7 @@ impl Script {
                         return action;
                     }
                 }
-                Err(why) => return self.fail(why),
+                Err(why) => return self.fail(state, why),
             }
         }
         loop {
@@ -99,8 +99,8 @@ impl Script {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match commands::run(&words, state) {
             Step::Ok => None,
-            Step::Failed(why) => Some(self.fail(why)),
-            Step::Goto(label) => self.goto(&label),
+            Step::Failed(why) => Some(self.fail(state, why)),
+            Step::Goto(label) => self.goto(state, &label),
             Step::Act(action) => Some(action),
             Step::Ask(action, done) => {
                 self.waiting = Some(done);
@@ -120,16 +120,18 @@ impl Script {
         None
     }
 
-    fn fail(&mut self, why: String) -> Action {
+    /// iPXE keeps the number of the last error in `errno`; which number is of no use to a script.
+    fn fail(&mut self, state: &mut State, why: String) -> Action {
+        state.settings.set("errno", "0x1");
         self.failure = Some(why.clone());
         Action::Print(why)
     }
 
     /// Goes on behind `:label`; the rest of the line is dropped.
-    fn goto(&mut self, label: &str) -> Option<Action> {
+    fn goto(&mut self, state: &mut State, label: &str) -> Option<Action> {
         let is_it = |line: &String| line.strip_prefix(':').is_some_and(|name| name.trim() == label);
         let Some(found) = self.lines.iter().position(is_it) else {
-            return Some(self.fail(format!("goto: no such label: {label}")));
+            return Some(self.fail(state, format!("goto: no such label: {label}")));
         };
         self.next = found + 1;
         self.clauses.clear();
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn failures_take_the_way_the_script_says() {
-        let cases: [(&str, &[&str]); 13] = [
+        let cases: [(&str, &[&str]); 14] = [
             (
                 "kernel http://bad/k || goto x\necho not here\n:x\necho here",
                 &[
@@ -244,6 +246,7 @@ mod tests {
                 &[r#"Print("isset: not set")"#, r#"Print("no")"#, "End(Ok(()))"],
             ),
             ("iseq a a && echo same ||", &[r#"Print("same")"#, "End(Ok(()))"]),
+            ("set n:int32 0\ninc n 2\ninc n:int32\necho ${n}", &[r#"Print("3")"#, "End(Ok(()))"]),
             ("set x 1 2\necho ${x}", &[r#"Print("1 2")"#, "End(Ok(()))"]),
             (
                 "goto nowhere",

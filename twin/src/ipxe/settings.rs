@@ -54,8 +54,9 @@ impl Settings {
     }
 }
 
-/// The name without the scope of the booting interface.
+/// The name without the scope of the booting interface and without its type.
 fn plain(name: &str) -> &str {
+    let name = name.split(':').next().unwrap_or_default();
     name.strip_prefix("net0/").or_else(|| name.strip_prefix("netX/")).unwrap_or(name)
 }
 
