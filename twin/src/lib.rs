@@ -21,3 +21,6 @@ pub mod smbios;
 #[cfg(test)]
 mod testing;
 pub mod tftp;
+
+pub use lab::{Lab, LabBlade, LabError, LabSpec};
+pub use qemu::{QemuLab, TwinConfig, run_qemu};

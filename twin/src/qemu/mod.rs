@@ -6,10 +6,12 @@
 mod board;
 mod command;
 mod config;
+mod lab;
 mod machine;
 mod qmp;
 
 pub use board::QemuBoard;
 pub use command::{BootOrder, command_line};
 pub use config::{BmcConfig, DiskBus, DiskConfig, Firmware, MachineConfig, Password, TwinConfig};
+pub use lab::{QemuError, QemuLab, QemuMachine, run_qemu};
 pub use qmp::{Qmp, QmpError};
