@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{Acquire as _, AnyConnection, AnyPool};
+use sqlx::{AnyConnection, AnyPool, Connection as _};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -58,7 +58,8 @@ impl Writer {
     /// back once they are queued.
     ///
     /// # Errors
-    /// [`StoreError`] when nothing of it was written; one submission's fault does not touch the others.
+    /// [`StoreError`] when nothing of it was written. A bad record fails its own submission; a full or failing
+    /// disk fails all that were to share the commit.
     pub async fn submit(&self, records: Vec<Record>) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.queue.send(Submission { records, reply }).await;
@@ -94,7 +95,24 @@ impl WriterTask {
 
     /// One transaction. Each submission is a savepoint in it: a bad one is undone alone.
     async fn commit(&mut self, batch: &[Vec<Record>]) -> Result<Vec<Answer>, StoreError> {
-        let begin = self.pool.begin_with(self.dialect.begin_write()).await;
+        let acquired = self.pool.acquire().await;
+        let mut db = acquired.map_err(StoreError::query("reach the database"))?;
+        let outcome = self.commit_on(&mut db, batch).await;
+        if outcome.is_err() {
+            // SQLite takes a whole transaction back by itself when the disk is full or fails, and sqlx then counts
+            // one that is no more: this connection could never begin another.
+            let closed = db.close().await;
+            tracing::warn!(?closed, "the writing connection was given up after a failed commit");
+        }
+        outcome
+    }
+
+    async fn commit_on(
+        &mut self,
+        db: &mut AnyConnection,
+        batch: &[Vec<Record>],
+    ) -> Result<Vec<Answer>, StoreError> {
+        let begin = db.begin_with(self.dialect.begin_write()).await;
         let mut transaction = begin.map_err(StoreError::query("begin a transaction"))?;
         let mut answers = Vec::with_capacity(batch.len());
         for records in batch {
@@ -201,6 +219,31 @@ mod tests {
             answer.unwrap().unwrap();
         }
         assert_eq!(account::users(&book.store).await.unwrap().len(), QUEUE * 2);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_answered_and_writing_goes_on_when_there_is_room_again() {
+        let book = Book::open().await;
+        book.write(vec![user("anna")]).await;
+        let limit = |pages: &'static str| sqlx::query(pages).execute(&book.store.writer);
+        // SQLite never goes below the present size: not one page more.
+        limit("pragma max_page_count = 1").await.unwrap();
+        let big = Record::User(UserRow { name: "big".to_owned(), phc: "x".repeat(1 << 20) });
+        let (full, small) = tokio::join!(
+            book.writer.submit(vec![big.clone()]),
+            book.writer.submit(vec![user("b")])
+        );
+        assert!(matches!(full, Err(StoreError::Query { .. })), "{full:?}");
+        // Whether its neighbour fell with it or not: what was answered is what is there.
+        let users = account::users(&book.store).await.unwrap();
+        assert_eq!(users.iter().any(|user| user.name == "b"), small.is_ok(), "{small:?}");
+
+        limit("pragma max_page_count = 100000").await.unwrap();
+        book.write(vec![big]).await;
+        book.write(vec![user("carl")]).await;
+        let users = account::users(&book.store).await.unwrap();
+        assert!(users.iter().any(|user| user.name == "carl"));
+        assert!(users.iter().any(|user| user.name == "big"));
     }
 
     #[tokio::test]
