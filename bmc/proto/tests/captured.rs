@@ -15,7 +15,7 @@ use bmc_proto::ipmi::{
     boot_options::GetBootOption,
     channel::SetSessionPrivilege,
     chassis::GetChassisStatus,
-    client::{Chance, Opening, Step},
+    client::{Chance, Handshake, Opening, Step},
     dcmi::{DcmiOutcome, GetPowerReading},
     message::{Exchange, LanMessage},
     rakp::{OpenSessionRequest, OpenSessionResponse, Privilege, Rakp1, Rakp2, Rakp3},

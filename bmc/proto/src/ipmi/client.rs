@@ -154,6 +154,18 @@ pub enum Step<This, Next> {
     Failed(HandshakeError),
 }
 
+/// A step of the handshake: a datagram is out, one is awaited.
+pub trait Handshake: Sized {
+    /// The step that follows.
+    type Next;
+
+    /// The datagram of this step, the same for each transmission.
+    fn packet(&self) -> Vec<u8>;
+
+    /// Takes a datagram.
+    fn receive(self, datagram: &[u8]) -> Step<Self, Self::Next>;
+}
+
 /// The payload of a handshake message of `want`, if the datagram is one.
 fn handshake_payload(datagram: &[u8], want: PayloadType) -> Option<&[u8]> {
     match Frame::decode(datagram).ok()? {
@@ -186,10 +198,12 @@ impl<'a> Opening<'a> {
         let session_id = chance.session_id.max(1);
         Self { login, suite, privilege, chance: Chance { session_id, ..chance } }
     }
+}
 
-    /// The datagram of this step, the same for each transmission.
-    #[must_use]
-    pub fn packet(&self) -> Vec<u8> {
+impl<'a> Handshake for Opening<'a> {
+    type Next = Challenged<'a>;
+
+    fn packet(&self) -> Vec<u8> {
         let request = OpenSessionRequest {
             tag: self.chance.tag,
             privilege: self.privilege.number(),
@@ -199,8 +213,7 @@ impl<'a> Opening<'a> {
         session::plain(PayloadType::OpenSessionRequest, &request.encode())
     }
 
-    /// Takes a datagram.
-    pub fn receive(self, datagram: &[u8]) -> Step<Self, Challenged<'a>> {
+    fn receive(self, datagram: &[u8]) -> Step<Self, Challenged<'a>> {
         let step = HandshakeStep::OpenSession;
         let Some(payload) = handshake_payload(datagram, PayloadType::OpenSessionResponse) else {
             return Step::NotForUs(self);
@@ -238,9 +251,26 @@ impl Challenged<'_> {
         NAME_ONLY | self.opening.privilege.number()
     }
 
-    /// The datagram of this step, the same for each transmission.
-    #[must_use]
-    pub fn packet(&self) -> Vec<u8> {
+    fn transcript(&self, rakp2: &Rakp2) -> Transcript {
+        let Login { user, password } = self.opening.login;
+        Transcript {
+            suite: self.opening.suite,
+            console_id: self.opening.chance.session_id,
+            bmc_id: self.bmc_id,
+            console_random: self.opening.chance.random,
+            bmc_random: rakp2.bmc_random,
+            guid: rakp2.guid,
+            role: self.role(),
+            user: user.clone(),
+            password: password.clone(),
+        }
+    }
+}
+
+impl Handshake for Challenged<'_> {
+    type Next = Proving;
+
+    fn packet(&self) -> Vec<u8> {
         let rakp1 = Rakp1 {
             tag: self.opening.chance.tag,
             bmc_id: self.bmc_id,
@@ -251,8 +281,7 @@ impl Challenged<'_> {
         session::plain(PayloadType::Rakp1, &rakp1.encode())
     }
 
-    /// Takes a datagram.
-    pub fn receive(self, datagram: &[u8]) -> Step<Self, Proving> {
+    fn receive(self, datagram: &[u8]) -> Step<Self, Proving> {
         let step = HandshakeStep::Rakp2;
         let Chance { tag, session_id, .. } = self.opening.chance;
         let Some(payload) = handshake_payload(datagram, PayloadType::Rakp2) else {
@@ -277,21 +306,6 @@ impl Challenged<'_> {
         }
         Step::Next(Proving { tag, transcript })
     }
-
-    fn transcript(&self, rakp2: &Rakp2) -> Transcript {
-        let Login { user, password } = self.opening.login;
-        Transcript {
-            suite: self.opening.suite,
-            console_id: self.opening.chance.session_id,
-            bmc_id: self.bmc_id,
-            console_random: self.opening.chance.random,
-            bmc_random: rakp2.bmc_random,
-            guid: rakp2.guid,
-            role: self.role(),
-            user: user.clone(),
-            password: password.clone(),
-        }
-    }
 }
 
 /// Step 3: RAKP 3 is out.
@@ -300,10 +314,10 @@ pub struct Proving {
     transcript: Transcript,
 }
 
-impl Proving {
-    /// The datagram of this step, the same for each transmission.
-    #[must_use]
-    pub fn packet(&self) -> Vec<u8> {
+impl Handshake for Proving {
+    type Next = Active;
+
+    fn packet(&self) -> Vec<u8> {
         let rakp3 = Rakp3 {
             tag: self.tag,
             status: RakpStatus::NoErrors,
@@ -313,8 +327,7 @@ impl Proving {
         session::plain(PayloadType::Rakp3, &rakp3.encode())
     }
 
-    /// Takes a datagram.
-    pub fn receive(self, datagram: &[u8]) -> Step<Self, Active> {
+    fn receive(self, datagram: &[u8]) -> Step<Self, Active> {
         let step = HandshakeStep::Rakp4;
         let Some(payload) = handshake_payload(datagram, PayloadType::Rakp4) else {
             return Step::NotForUs(self);
