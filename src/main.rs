@@ -1,1 +1,5 @@
-fn main() {}
+//! The program `volund`.
+
+fn main() -> std::process::ExitCode {
+    volund::cli::main()
+}

@@ -100,7 +100,7 @@ impl LiveLab {
 
     /// The sightings of the last boot attempt, or the last ones where none was opened.
     async fn timeline(&self, node: &NodeName) -> Result<Vec<Sighting>, Fault> {
-        let latest = inventory::sighting::latest(&self.store, node, TIMELINE).await;
+        let latest = inventory::sighting::latest(&self.store, Some(node), TIMELINE).await;
         let latest = latest.map_err(store)?;
         let Some(attempt) = latest.iter().filter_map(|sighting| sighting.attempt).max() else {
             return Ok(latest);
@@ -120,8 +120,9 @@ impl LiveLab {
             let text = format!("there is no profile {profile}; there are {}", known.join(", "));
             return Err(Fault::Unknown(text));
         }
-        let previews = nodes.iter().map(|node| self.engine.preview(&node.name, &profile));
-        Ok((profile, previews.collect()))
+        let previews: Vec<Preview> =
+            nodes.iter().map(|node| self.engine.preview(&node.name, &profile)).collect();
+        Ok((profile, previews))
     }
 
     fn preview(&self, request: &SwitchRequest) -> Result<SwitchPreview, Fault> {

@@ -51,7 +51,7 @@ pub struct Server {
     pub operator: SocketAddr,
     /// Where the boot services of each network answer.
     pub boot: BTreeMap<String, Bound>,
-    auth: Arc<web::Auth>,
+    auth: Arc<web::auth::Auth>,
     store: Store,
     tasks: JoinSet<()>,
     stop: CancellationToken,
@@ -374,4 +374,40 @@ async fn forward_seen(
             Seen::Sampled { node } => drop(changes.send(Changed { node: node.to_string() })),
         }
     }
+}
+
+/// Runs `volund serve` until told to stop.
+///
+/// # Errors
+/// Every fault of the configuration at once, or what could not be started.
+pub async fn run(dir: &Path) -> anyhow::Result<()> {
+    let config = crate::config::load(dir)
+        .map_err(|faults| anyhow::anyhow!("the configuration in {} is wrong:\n{faults}", dir.display()))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let stop = stop_on_signals()?;
+    let server = Server::start(config, stop).await?;
+    tracing::info!(page = %server.operator, "volund is ready");
+    server.run().await
+}
+
+/// A token that is cancelled by SIGINT or SIGTERM.
+///
+/// # Errors
+/// When the signals cannot be listened to.
+pub fn stop_on_signals() -> anyhow::Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = CancellationToken::new();
+    let mut interrupt = signal(SignalKind::interrupt()).context("could not listen to SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("could not listen to SIGTERM")?;
+    let fire = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+        }
+        fire.cancel();
+    });
+    Ok(stop)
 }

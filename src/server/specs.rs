@@ -27,7 +27,7 @@ const HARD_OFF: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What the engine decides by.
 #[must_use]
-pub fn specs(config: &Config) -> Specs {
+pub(super) fn specs(config: &Config) -> Specs {
     let profiles = config.profiles.values().map(profile_spec);
     let nodes = config.nodes.values().map(|node| node_spec(config, node));
     Specs {
@@ -83,7 +83,7 @@ fn node_spec(config: &Config, node: &Node) -> NodeSpec {
 ///
 /// # Errors
 /// When a template file cannot be read.
-pub fn templates(
+pub(super) fn templates(
     config: &Config,
     http: &BTreeMap<String, SocketAddr>,
 ) -> anyhow::Result<Templates> {
@@ -153,7 +153,7 @@ fn node_fields(
 
 /// Every served file by its URL path or TFTP name.
 #[must_use]
-pub fn files(config: &Config) -> BTreeMap<String, PathBuf> {
+pub(super) fn files(config: &Config) -> BTreeMap<String, PathBuf> {
     let mut files = config.loaders.files();
     for profile in config.profiles.values() {
         let name = &profile.name;
@@ -176,7 +176,7 @@ pub fn files(config: &Config) -> BTreeMap<String, PathBuf> {
 
 /// The boot table with every node told to boot locally; intents come from the engine.
 #[must_use]
-pub fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -> BootTable {
+pub(super) fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -> BootTable {
     let network = |network: &Network| {
         let http = http.get(&network.name).copied();
         let table = network.boot_network();
