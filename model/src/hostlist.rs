@@ -45,6 +45,44 @@ pub fn parse(text: &str) -> Result<Vec<NodeName>, HostlistError> {
     if names.is_empty() { Err(HostlistError::Empty) } else { Ok(names) }
 }
 
+/// `names` as one hostlist: names that differ only in their last number share a bracket. [`parse`] gives the
+/// same names again.
+#[must_use]
+pub fn fold(names: &[NodeName]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for name in names {
+        let name = name.as_str();
+        let (prefix, number) =
+            name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        match groups.iter_mut().find(|(known, _)| *known == prefix) {
+            Some((_, numbers)) => numbers.push(number),
+            None => groups.push((prefix, vec![number])),
+        }
+    }
+    let pieces = groups.into_iter().flat_map(|(prefix, numbers)| fold_group(prefix, numbers));
+    pieces.collect::<Vec<_>>().join(",")
+}
+
+/// One piece, and one more for each number that does not fit into a range.
+fn fold_group(prefix: &str, mut numbers: Vec<&str>) -> Vec<String> {
+    let value = |text: &str| text.parse::<u32>().ok();
+    if numbers.len() < 2 || numbers.iter().any(|number| value(number).is_none()) {
+        return numbers.into_iter().map(|number| format!("{prefix}{number}")).collect();
+    }
+    numbers.sort_by_key(|number| (number.len(), value(number)));
+    let follows = |left: &&str, right: &&str| {
+        left.len() == right.len()
+            && value(left).and_then(|number| number.checked_add(1)) == value(right)
+    };
+    let range = |run: &[&str]| match run {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first, .., last] => format!("{first}-{last}"),
+    };
+    let ranges: Vec<String> = numbers.chunk_by(follows).map(range).collect();
+    vec![format!("{prefix}[{}]", ranges.join(","))]
+}
+
 /// Cuts at commas that stand outside brackets.
 fn split(text: &str) -> Result<Vec<&str>, HostlistError> {
     let mut inside = false;
@@ -143,7 +181,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn names_fold_into_the_shortest_usual_form() {
+        let cases = [
+            ("bld-003", "bld-003"),
+            ("bld-008,bld-001,bld-002", "bld-[001-002,008]"),
+            ("oden,bld-9,bld-10,bld-11", "oden,bld-[9,10-11]"),
+            ("a,b", "a,b"),
+            ("a,a1", "a,a1"),
+            ("", ""),
+        ];
+        for (text, want) in cases {
+            let names: Vec<NodeName> =
+                text.split(',').filter_map(|name| name.parse().ok()).collect();
+            assert_eq!(fold(&names), want, "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_was_folded_parses_into_the_same_names(
+            texts in proptest::collection::hash_set("[a-z]{0,2}-?[0-9]{0,4}", 1..20)
+        ) {
+            let mut names: Vec<NodeName> =
+                texts.iter().filter_map(|text| text.parse().ok()).collect();
+            let folded = fold(&names);
+            let mut again = if names.is_empty() { Vec::new() } else { parse(&folded).unwrap() };
+            names.sort();
+            again.sort();
+            prop_assert_eq!(names, again);
+        }
+
         #[test]
         fn no_text_makes_it_panic(text: String) {
             let _outcome = parse(&text);

@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The OpenAPI 3.1 document of these types and the paths that speak them.
+pub const OPENAPI: &str = include_str!("../openapi.json");
+
 /// `GET /api/v1/nodes[?nodes=HOSTLIST]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeList {
