@@ -1,0 +1,156 @@
+//! The boot flight recorder: sightings of the last boot, gathered into stages.
+
+use api::SightingView;
+use askama::Template;
+
+use super::time::{Clock, duration};
+
+/// More sightings than this are not written into the page; the API has all.
+const MAX_LINES: usize = 200;
+
+/// A run of sightings of one kind.
+struct Stage {
+    state: &'static str,
+    icon: &'static str,
+    word: &'static str,
+    text: String,
+    from: String,
+    width: String,
+    took: String,
+}
+
+/// One sighting.
+struct Line {
+    at: String,
+    text: String,
+    state: &'static str,
+}
+
+/// `#flight`.
+#[derive(Template)]
+#[template(path = "flight.html")]
+pub(crate) struct Flight {
+    started: String,
+    stages: Vec<Stage>,
+    lines: Vec<Line>,
+    hidden: usize,
+    ticks: Vec<(String, String)>,
+}
+
+impl Flight {
+    pub(crate) fn of(timeline: &[SightingView], clock: &Clock) -> Self {
+        let hidden = timeline.len().saturating_sub(MAX_LINES);
+        let lines = timeline.iter().skip(hidden).map(|seen| Line {
+            at: clock.second(seen.at_ms),
+            text: seen.text.clone(),
+            state: if is_fault(&seen.kind) { "fail" } else { "done" },
+        });
+        let (first, last) = match timeline {
+            [] => (0, 0),
+            [first, .., last] => (first.at_ms, last.at_ms),
+            [only] => (only.at_ms, only.at_ms),
+        };
+        let span = last.saturating_sub(first).max(1);
+        Self {
+            started: timeline.first().map_or_else(String::new, |seen| clock.second(seen.at_ms)),
+            stages: stages(timeline, first, span),
+            lines: lines.collect(),
+            hidden,
+            ticks: ticks(span),
+        }
+    }
+}
+
+fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
+    let runs: Vec<&[SightingView]> =
+        timeline.chunk_by(|left, right| word(&left.kind) == word(&right.kind)).collect();
+    let begins = runs.iter().skip(1).map(|run| run.first().map(|seen| seen.at_ms));
+    let ends: Vec<Option<i64>> = begins.chain([None]).collect();
+    let stage = |(run, end): (&&[SightingView], Option<i64>)| {
+        let (begin, last) = (run.first()?, run.last()?);
+        let end = end.unwrap_or(last.at_ms);
+        let took = end.saturating_sub(begin.at_ms).max(0);
+        let fault = run.iter().any(|seen| is_fault(&seen.kind));
+        Some(Stage {
+            state: if fault { "fail" } else { "done" },
+            icon: if fault { "r-held" } else { "i-check" },
+            word: word(&begin.kind),
+            text: run.iter().rfind(|seen| !fault || is_fault(&seen.kind))?.text.clone(),
+            from: per_cent(begin.at_ms.saturating_sub(first), span),
+            width: per_cent(took.max(span / 200), span),
+            took: duration(took),
+        })
+    };
+    runs.iter().zip(ends).filter_map(stage).collect()
+}
+
+fn per_cent(part: i64, whole: i64) -> String {
+    let tenths = part.clamp(0, whole).saturating_mul(1_000) / whole;
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+/// Whole seconds or minutes on the axis, four at most.
+fn ticks(span: i64) -> Vec<(String, String)> {
+    const STEPS: [i64; 10] =
+        [1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 120_000, 300_000, 600_000, 1_800_000];
+    let step = STEPS.into_iter().find(|step| span / step <= 4).unwrap_or(span);
+    let marks = (0..=4).map(|number| number * step).take_while(|at| *at <= span);
+    marks.map(|at| (per_cent(at, span), duration(at))).collect()
+}
+
+fn word(kind: &str) -> &'static str {
+    match kind.split_once('-').map_or(kind, |(family, _)| family) {
+        "dhcp" => "DHCP",
+        "tftp" => "Loader by TFTP",
+        "http" => "Files by HTTP",
+        "script" => "Boot script",
+        "kernel" => "Kernel",
+        "agent" => "Agent",
+        "refused" => "Refused",
+        _ => "Seen",
+    }
+}
+
+fn is_fault(kind: &str) -> bool {
+    matches!(kind, "refused" | "tftp-failed" | "http-short" | "dhcp-silent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(at_ms: i64, kind: &str) -> SightingView {
+        SightingView {
+            at_ms,
+            attempt_ms: Some(0),
+            kind: kind.to_owned(),
+            text: format!("{kind} at {at_ms}"),
+            detail: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_kind_are_one_stage_that_lasts_until_the_next() {
+        let timeline = [
+            seen(0, "dhcp-in"),
+            seen(10, "dhcp-out"),
+            seen(1_000, "tftp-read"),
+            seen(1_600, "tftp-failed"),
+            seen(4_000, "dhcp-in"),
+        ];
+        let stages = stages(&timeline, 0, 4_000);
+        let shown: Vec<String> = stages
+            .iter()
+            .map(|s| format!("{} {} {} {} {}", s.word, s.state, s.from, s.width, s.took))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "DHCP done 0.0% 25.0% 1 s",
+                "Loader by TFTP fail 25.0% 75.0% 3 s",
+                "DHCP done 100.0% 0.5% 0 s",
+            ]
+        );
+        assert_eq!(stages.get(1).unwrap().text, "tftp-failed at 1600");
+    }
+}
