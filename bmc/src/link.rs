@@ -83,15 +83,21 @@ impl Link {
             match self.wait_for(inner, until, talk).await? {
                 Heard::Answer(answer) => return Ok(answer),
                 Heard::Nothing => (),
-                Heard::PortClosed => refused += 1,
+                Heard::PortClosed => {
+                    refused += 1;
+                    if sent < patience.transmissions {
+                        sleep_until(until).await;
+                    }
+                }
             }
             wait = (wait * 2).min(LONGEST_WAIT);
         }
         let addr = self.addr;
-        if sent > 0 && refused == sent {
-            return Err(BmcError::PortClosed { addr });
-        }
-        Err(BmcError::Unreachable { addr, attempts: sent })
+        Err(match sent {
+            0 => BmcError::Queued { addr },
+            _ if refused == sent => BmcError::PortClosed { addr },
+            attempts => BmcError::Unreachable { addr, attempts },
+        })
     }
 
     /// Sends one datagram and waits for nothing.
@@ -129,7 +135,6 @@ impl Link {
                     inner.counters.strays.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    sleep_until(until).await;
                     return Ok(Heard::PortClosed);
                 }
                 Ok(Err(source)) => return Err(BmcError::Socket { addr: self.addr, source }),

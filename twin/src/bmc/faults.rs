@@ -22,6 +22,9 @@ struct Faults {
     silent: bool,
     drop_requests: u32,
     drop_answers: u32,
+    drop_answers_of: BTreeMap<ChassisControl, u32>,
+    /// The request at hand was carried out; its answer gets lost.
+    lose_this: bool,
     late: Duration,
     twice: bool,
     busy: u32,
@@ -63,6 +66,11 @@ impl IpmiControl {
     /// Carries out the next `count` requests but loses their answers.
     pub fn drop_answers(&self, count: u32) {
         self.faults().drop_answers = count;
+    }
+
+    /// Carries out the next `count` chassis controls of this verb but loses their answers.
+    pub fn drop_answers_of(&self, verb: ChassisControl, count: u32) {
+        self.faults().drop_answers_of.insert(verb, count);
     }
 
     /// Sends every answer `late`; zero ends it.
@@ -132,7 +140,9 @@ impl IpmiControl {
     }
 
     pub(super) fn count(&self, verb: ChassisControl) {
-        *self.faults().controls.entry(verb).or_default() += 1;
+        let mut faults = self.faults();
+        *faults.controls.entry(verb).or_default() += 1;
+        faults.lose_this = faults.drop_answers_of.get_mut(&verb).is_some_and(take);
     }
 
     pub(super) fn on_datagram(&self) -> Treatment {
@@ -144,7 +154,8 @@ impl IpmiControl {
     }
 
     pub(super) fn loses_answer(&self) -> bool {
-        take(&mut self.faults().drop_answers)
+        let mut faults = self.faults();
+        std::mem::take(&mut faults.lose_this) || take(&mut faults.drop_answers)
     }
 
     pub(super) fn is_busy(&self) -> bool {
