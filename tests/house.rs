@@ -116,7 +116,10 @@ fn pure_crates_reach_no_runtime_no_socket_and_no_chance() {
         for runtime in ["tokio", "sqlx", "axum", "reqwest"] {
             assert!(!active(pure).contains(runtime), "{pure} reaches {runtime}");
         }
-        assert!(root_of(&metadata, pure).join("clippy.toml").exists(), "{pure} needs a clippy.toml");
+        assert!(
+            root_of(&metadata, pure).join("clippy.toml").exists(),
+            "{pure} needs a clippy.toml"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use minijinja::{Environment, UndefinedBehavior};
 use model::{
     MacAddr, NodeName, ProfileName, Ticket,
-    boot::{ADDRESS_ARG, TICKET_ARG, URL_ARG},
+    boot::{ADDRESS_ARG, GATEWAY_ARG, TICKET_ARG, URL_ARG},
 };
 use plan::{NodeSpec, StoredScript, engine::Render};
 use serde::Serialize;
@@ -163,8 +163,11 @@ impl Templates {
         let url = volund_fields(fields, ticket).url;
         let (ticket, NodeFields { address, prefix, mac, .. }) = (ticket.reveal(), fields);
         let boot_if = mac.hyphenated();
+        let gateway = fields.router.map(|router| format!(" {GATEWAY_ARG}={router}"));
+        let gateway = gateway.unwrap_or_default();
         Ok(format!(
-            "{extra} {URL_ARG}={url} {TICKET_ARG}={ticket} {ADDRESS_ARG}={address}/{prefix} BOOTIF=01-{boot_if}"
+            "{extra} {URL_ARG}={url} {TICKET_ARG}={ticket} {ADDRESS_ARG}={address}/{prefix}{gateway} \
+             BOOTIF=01-{boot_if}"
         ))
     }
 

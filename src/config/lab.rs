@@ -27,6 +27,8 @@ pub struct Operator {
     pub listen: SocketAddr,
     /// Who may log in.
     pub users: Vec<User>,
+    /// API tokens of scripts.
+    pub tokens: Vec<Token>,
 }
 
 /// Somebody who may log in.
@@ -36,6 +38,15 @@ pub struct User {
     pub name: String,
     /// argon2id hash in PHC form (`$argon2id$…`).
     pub password_hash: String,
+}
+
+/// An API token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// What it is called.
+    pub name: String,
+    /// SHA-256 of the token.
+    pub sha256: [u8; 32],
 }
 
 /// `[metering]`.
@@ -54,6 +65,8 @@ pub struct AgentImage {
     pub kernel: PathBuf,
     /// Initramfs.
     pub initrd: PathBuf,
+    /// Kernel arguments in front of the agent's own, such as `console=ttyS1,115200`.
+    pub args: String,
 }
 
 impl std::fmt::Debug for User {
@@ -66,7 +79,11 @@ impl std::fmt::Debug for User {
 impl Default for Operator {
     /// `127.0.0.1:8443`, nobody.
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8443)), users: Vec::new() }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8443)),
+            users: Vec::new(),
+            tokens: Vec::new(),
+        }
     }
 }
 
@@ -114,8 +131,30 @@ pub(super) fn read_operator(fields: Fields<'_>) -> RawOperator {
         operator.users.push(User { name: name.value.clone(), password_hash: hash });
         names.push(name);
     }
+    let tokens = fields.list_of_tables("tokens");
+    operator.tokens = tokens.into_iter().filter_map(read_token).collect();
     fields.done();
     RawOperator { listen, operator }
+}
+
+fn read_token(mut fields: Fields<'_>) -> Option<Token> {
+    let make = "make one with `volund token NAME` and write its hash as sha256";
+    let name = fields.need_title("name", "name the script it is for");
+    if let Some(name) = &name {
+        fields.subject = format!("[operator]: token {:?}", name.value);
+    }
+    if !fields.has("sha256") {
+        fields.missing("sha256", make);
+    }
+    let hash = fields.text("sha256").and_then(|hash| {
+        let bytes = model::hex::decode(&hash.value).ok().and_then(|bytes| bytes.try_into().ok());
+        if bytes.is_none() {
+            fields.fault(&hash.place, "sha256 is no hash of 64 hexadecimal digits", make);
+        }
+        bytes
+    });
+    fields.done();
+    Some(Token { name: name?.value, sha256: hash? })
 }
 
 fn read_user(mut fields: Fields<'_>) -> Option<(Spot<String>, String)> {
@@ -157,6 +196,7 @@ pub(super) fn read_metering(fields: Fields<'_>) -> Metering {
 pub(super) struct RawAgent {
     pub(super) kernel: Option<Spot<PathBuf>>,
     pub(super) initrd: Option<Spot<PathBuf>>,
+    args: String,
 }
 
 /// What to do when there is no agent image.
@@ -170,7 +210,8 @@ pub(super) fn read_agent(fields: Fields<'_>, dir: &Path) -> RawAgent {
         }
         fields.path(key, dir)
     };
-    let agent = RawAgent { kernel: need("kernel"), initrd: need("initrd") };
+    let args = fields.text("args").map(|args| args.value).unwrap_or_default();
+    let agent = RawAgent { kernel: need("kernel"), initrd: need("initrd"), args };
     fields.done();
     agent
 }
@@ -182,6 +223,6 @@ impl RawAgent {
     }
 
     pub(super) fn finish(self) -> Option<AgentImage> {
-        Some(AgentImage { kernel: self.kernel?.value, initrd: self.initrd?.value })
+        Some(AgentImage { kernel: self.kernel?.value, initrd: self.initrd?.value, args: self.args })
     }
 }

@@ -29,7 +29,7 @@ use model::{EnclosureName, NodeName, ProfileName};
 
 pub use self::{
     fault::{Fault, Faults, Place},
-    lab::{AgentImage, Lab, Metering, Operator, User},
+    lab::{AgentImage, Lab, Metering, Operator, Token, User},
     loaders::LoaderFiles,
     network::{DhcpMode, Network, Subnet, SubnetError},
     node::{Assigned, Bmc, BootMode, CipherSuite, Enclosure, Node, Seat},

@@ -76,13 +76,26 @@ pub struct Timeouts {
     pub boot: Duration,
     /// From the kernel to the call-back.
     pub ready: Duration,
+    /// From asking a running system to shut down to cutting its power.
+    pub soft_off: Duration,
+    /// Pause between reading off and switching on again.
+    pub off_settle: Duration,
+    /// A node that boots again sooner than this after its kernel was fetched cannot have acted.
+    pub acts_after: Duration,
 }
 
 impl Default for Timeouts {
-    /// 8, 6 and 15 minutes: an old blade's self-test is slow.
+    /// 8, 6 and 15 minutes, since an old blade's self-test is slow; 60 s to shut down; 10 s of rest.
     fn default() -> Self {
         let minutes = |count: u64| Duration::from_secs(count * 60);
-        Self { post: minutes(8), boot: minutes(6), ready: minutes(15) }
+        Self {
+            post: minutes(8),
+            boot: minutes(6),
+            ready: minutes(15),
+            soft_off: minutes(1),
+            off_settle: Duration::from_secs(10),
+            acts_after: Duration::from_secs(10),
+        }
     }
 }
 
@@ -299,6 +312,9 @@ fn read_timeouts(fields: &Fields<'_>) -> Timeouts {
     timeouts.post = table.duration("post").unwrap_or(timeouts.post);
     timeouts.boot = table.duration("boot").unwrap_or(timeouts.boot);
     timeouts.ready = table.duration("ready").unwrap_or(timeouts.ready);
+    timeouts.soft_off = table.duration("soft_off").unwrap_or(timeouts.soft_off);
+    timeouts.off_settle = table.duration("off_settle").unwrap_or(timeouts.off_settle);
+    timeouts.acts_after = table.duration("acts_after").unwrap_or(timeouts.acts_after);
     table.done();
     timeouts
 }

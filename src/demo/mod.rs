@@ -9,14 +9,27 @@ use std::{
     io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 use tokio_util::sync::CancellationToken;
-use twin::{Lab, LabSpec, blade::BootServices, qemu::Password};
+use twin::{
+    Lab, LabSpec,
+    blade::{BootServices, Pace},
+    qemu::Password,
+};
 
 use crate::{config, server::Server};
+
+/// A real blade takes two minutes for its self test; a person who watches should see it, not wait for it.
+const PACE: Pace = Pace {
+    post: Duration::from_millis(1_500),
+    post_spread: Duration::from_millis(1_000),
+    install: Duration::from_secs(4),
+    soft_off: Duration::from_millis(800),
+    scale: 1.0,
+};
 
 /// User of the demo's page.
 const USER: &str = "operator";
@@ -81,27 +94,29 @@ impl Demo {
     ///
     /// # Errors
     /// What could not be started.
-    pub async fn start(
-        args: &DemoArgs,
-        stop: CancellationToken,
-    ) -> anyhow::Result<(Self, Access)> {
+    pub async fn start(args: &DemoArgs, stop: CancellationToken) -> anyhow::Result<(Self, Access)> {
         let state = State::open(args.state.as_deref())?;
         let (password, bmc_password) = (secret(6)?, secret(8)?);
         let spec = LabSpec {
             bays: args.bays,
             seed: args.seed,
             bmc_password: Password(bmc_password.clone()),
+            pace: PACE,
             ..LabSpec::default()
         };
         let lab = Lab::bind(&spec).await.context("could not start the twin")?;
         let listen = free_listen(args.listen)?;
-        let hash = web::auth::Auth::hash_password(&password).context("could not hash the password")?;
+        let hash =
+            web::auth::Auth::hash_password(&password).context("could not hash the password")?;
         let written = files::Files { dir: &state.dir, lab: &lab, spec: &spec, listen, user: USER };
         written.write(&hash, &bmc_password).context("could not write the demo's configuration")?;
-        let config = config::load(&state.dir.join("config"))
-            .map_err(|faults| anyhow::anyhow!("the demo's own configuration is wrong:\n{faults}"))?;
+        let config = config::load(&state.dir.join("config")).map_err(|faults| {
+            anyhow::anyhow!("the demo's own configuration is wrong:\n{faults}")
+        })?;
         let server = Server::start(config, stop).await?;
-        let Some(bound) = server.boot.values().next() else { bail!("the demo has no boot network") };
+        let Some(bound) = server.boot.values().next() else {
+            bail!("the demo has no boot network")
+        };
         lab.connect(BootServices { dhcp: bound.dhcp.into(), tftp_port: bound.tftp.port() });
         let token = server.mint_token("demo").await?;
         let url = format!("http://{}", server.operator);

@@ -43,13 +43,18 @@ pub(super) async fn auth(config: &Config, store: &Store, writer: &Writer) -> any
         }
     }
     let rows = inventory::account::tokens(store).await.context("could not read the tokens")?;
-    let tokens = rows.into_iter().map(stored).collect::<anyhow::Result<_>>()?;
+    let mut tokens = rows.into_iter().map(stored).collect::<anyhow::Result<Vec<_>>>()?;
+    let declared = config.operator.tokens.iter();
+    tokens.extend(
+        declared.map(|token| StoredToken { name: token.name.clone(), sha256: token.sha256 }),
+    );
     let keeper = Arc::new(Keeper { writer: writer.clone() });
     Auth::new(AuthStore { users, tokens, keeper }).context("could not set up log-in")
 }
 
 fn stored(row: TokenRow) -> anyhow::Result<StoredToken> {
     let bytes = model::hex::decode(&row.hash).ok().and_then(|bytes| bytes.try_into().ok());
-    let sha256 = bytes.with_context(|| format!("the stored hash of token {} is damaged", row.name))?;
+    let sha256 =
+        bytes.with_context(|| format!("the stored hash of token {} is damaged", row.name))?;
     Ok(StoredToken { name: row.name, sha256 })
 }

@@ -86,14 +86,17 @@ fn understand(verb: &str, body: &[u8]) -> Result<AgentSays, String> {
             .map_err(|error| format!("the {verb} message is not understood: {error}"))
     }
     match verb {
-        "claim" => message::<agent::Claim>(verb, body)
-            .map(|claim| AgentSays::Claim { nonce: claim.nonce }),
+        "claim" => {
+            message::<agent::Claim>(verb, body).map(|claim| AgentSays::Claim { nonce: claim.nonce })
+        }
         "report" => message(verb, body).map(|report| AgentSays::Report(Box::new(report))),
         "next" => {
             message::<agent::Next>(verb, body).map(|next| AgentSays::Next { nonce: next.nonce })
         }
         "done" => Ok(AgentSays::Done),
-        _ => Err(format!("there is no agent verb {verb:?}; there are claim, report, next and done")),
+        _ => {
+            Err(format!("there is no agent verb {verb:?}; there are claim, report, next and done"))
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
-    EnclosureView, NodeDetail, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest, PowerResult,
-    PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
+    EnclosureView, NodeDetail, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest,
+    PowerResult, PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
 };
 use inventory::{Store, series::Series};
 use meter::Latest;
@@ -47,7 +47,8 @@ impl LiveLab {
     }
 
     fn get(&self, name: &str) -> Result<&Node, Fault> {
-        let unknown = || Fault::Unknown(format!("there is no node {name:?}; `volund nodes` lists them"));
+        let unknown =
+            || Fault::Unknown(format!("there is no node {name:?}; `volund nodes` lists them"));
         self.config.nodes.get(name).ok_or_else(unknown)
     }
 
@@ -70,9 +71,7 @@ impl LiveLab {
             last.into_iter().filter_map(|one| Some((one.node.clone()?, one))).collect();
         let rows = selected.into_iter().map(|node| self.view(node, last.get(&node.name)));
         let mut nodes = rows.collect::<Result<Vec<_>, _>>()?;
-        nodes.sort_by(|a, b| {
-            (&a.enclosure, a.bay, &a.name).cmp(&(&b.enclosure, b.bay, &b.name))
-        });
+        nodes.sort_by(|a, b| (&a.enclosure, a.bay, &a.name).cmp(&(&b.enclosure, b.bay, &b.name)));
         let enclosures = self.config.enclosures.values().map(|enclosure| EnclosureView {
             name: enclosure.name.to_string(),
             model: enclosure.model.clone(),
@@ -143,7 +142,8 @@ impl LiveLab {
         match request.confirm.as_deref() {
             Some(confirmed) if confirmed == hash => (),
             Some(_) => {
-                let text = "what was confirmed is not what would happen now; look at the preview again";
+                let text =
+                    "what was confirmed is not what would happen now; look at the preview again";
                 return Err(Fault::Conflict(text.to_owned()));
             }
             None => {
@@ -167,14 +167,18 @@ impl LiveLab {
         }
         let begun = switches.iter().map(|switch| switch.node.as_str()).collect::<Vec<_>>();
         let begun = if begun.is_empty() { "none".to_owned() } else { begun.join(", ") };
-        Err(Fault::Refused { error: format!("not every node was switched (begun: {begun})"), faults })
+        Err(Fault::Refused {
+            error: format!("not every node was switched (begun: {begun})"),
+            faults,
+        })
     }
 
     async fn power_verbs(&self, by: &str, request: &PowerRequest) -> Result<PowerOutcome, Fault> {
         let selected = self.select(Some(&request.nodes))?;
         let takes = matches!(request.verb, api::PowerVerb::Off | api::PowerVerb::Cycle);
         if takes && !request.confirmed {
-            let faults = vec!["running work is lost; confirm it with `confirmed` (--yes)".to_owned()];
+            let faults =
+                vec!["running work is lost; confirm it with `confirmed` (--yes)".to_owned()];
             let error = "cutting power needs a confirmation".to_owned();
             return Err(Fault::Refused { error, faults });
         }
@@ -232,7 +236,11 @@ impl Lab for LiveLab {
         Box::pin(self.switch(&caller.name, request))
     }
 
-    fn power<'a>(&'a self, caller: &'a Caller, request: &'a PowerRequest) -> Reply<'a, PowerOutcome> {
+    fn power<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: &'a PowerRequest,
+    ) -> Reply<'a, PowerOutcome> {
         Box::pin(self.power_verbs(&caller.name, request))
     }
 

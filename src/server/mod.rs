@@ -129,9 +129,11 @@ impl Server {
                 Ok(())
             }
             ended = self.tasks.join_next() => {
+                let asked = self.stop.is_cancelled();
                 self.stop.cancel();
                 self.end().await;
                 match ended {
+                    _ if asked => Ok(()),
                     Some(Err(error)) => bail!("a task of volund broke: {error}"),
                     Some(Ok(())) | None => bail!("a task of volund ended by itself; its log says why"),
                 }
@@ -140,6 +142,8 @@ impl Server {
     }
 
     async fn end(mut self) {
+        // The book's writer ends when the last of those who write is gone; log-in keeps tokens through it.
+        drop(self.auth);
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
             tracing::warn!("some tasks did not end in time");
@@ -172,7 +176,8 @@ impl Ground {
         &self,
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
-    ) -> anyhow::Result<(SightingSink, BTreeMap<String, Bound>, mpsc::Receiver<pxe::BootCall>)> {
+    ) -> anyhow::Result<(SightingSink, BTreeMap<String, Bound>, mpsc::Receiver<pxe::BootCall>)>
+    {
         let listeners = self.config.networks.iter().map(boot_listener).collect();
         let (sender, calls) = mpsc::channel(CALLS);
         let sink = SightingSink::new(SIGHTINGS);
@@ -220,7 +225,8 @@ impl Ground {
         let nodes = self.config.nodes.values();
         nodes
             .map(|node| {
-                let address = BmcAddress { host: node.bmc.address.ip(), port: node.bmc.address.port() };
+                let address =
+                    BmcAddress { host: node.bmc.address.ip(), port: node.bmc.address.port() };
                 let password = Secret::new(node.bmc.password.reveal());
                 let login = Login::new(&node.bmc.user, password)
                     .with_context(|| format!("the BMC login of {} cannot be used", node.name))?;
@@ -381,8 +387,9 @@ async fn forward_seen(
 /// # Errors
 /// Every fault of the configuration at once, or what could not be started.
 pub async fn run(dir: &Path) -> anyhow::Result<()> {
-    let config = crate::config::load(dir)
-        .map_err(|faults| anyhow::anyhow!("the configuration in {} is wrong:\n{faults}", dir.display()))?;
+    let config = crate::config::load(dir).map_err(|faults| {
+        anyhow::anyhow!("the configuration in {} is wrong:\n{faults}", dir.display())
+    })?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }

@@ -132,11 +132,7 @@ fn documents(profile: &ProfileName, linux: &Linux) -> anyhow::Result<BTreeMap<St
     Ok(documents)
 }
 
-fn node_fields(
-    config: &Config,
-    node: &Node,
-    http: &BTreeMap<String, SocketAddr>,
-) -> NodeFields {
+fn node_fields(config: &Config, node: &Node, http: &BTreeMap<String, SocketAddr>) -> NodeFields {
     let network = config.networks.iter().find(|network| network.name == node.network);
     let seat = node.seat.as_ref();
     NodeFields {

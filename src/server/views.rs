@@ -1,7 +1,8 @@
 //! Engine, book and samples as the API shows them. Pure translation.
 
 use api::{
-    BmcView, FactsView, NodeView, PhaseEvent, PhaseView, PowerState, ProfileView, Quantity, SightingView,
+    BmcView, FactsView, NodeView, PhaseEvent, PhaseView, PowerState, ProfileView, Quantity,
+    SightingView,
 };
 use inventory::{FactsRow, HistoryRow};
 use model::{RootKind, Sighting, power::PowerSample};

@@ -14,7 +14,7 @@ use model::{
 use crate::{Act, BootTarget, Observed, Phase, Progress, Switch, Trouble, effect::Permission};
 
 /// Time between two readings while power is to change.
-pub const POLL: Duration = Duration::from_secs(1);
+pub const POLL: Duration = Duration::from_millis(500);
 /// Time between two tries at a silent BMC.
 pub const RETRY: Duration = Duration::from_secs(3);
 /// How long a sent power-on may take before a reading of "off" sends it again.
