@@ -1,0 +1,25 @@
+//! `volund token NAME`: an API token for a script.
+
+use super::{ExitCode, Trouble, terminal::Terminal};
+
+/// Make an API token: prints the secret once, and what belongs under [operator]
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What the token is called, such as the script that will use it
+    name: String,
+}
+
+/// Runs the command. The secret goes to standard output, the configuration's part to standard error.
+pub(super) fn run(args: &Args, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
+    if args.name.is_empty() || args.name.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
+        return Err(Trouble::usage("the name is empty or holds quotes or control characters"));
+    }
+    let (secret, token) = web::auth::Auth::new_token(&args.name)
+        .map_err(|error| Trouble::new(ExitCode::Failed, format!("cannot make a token: {error}")))?;
+    terminal.say(secret)?;
+    terminal.tell("[[operator.tokens]]")?;
+    terminal.tell(format!("name = \"{}\"", token.name))?;
+    terminal.tell(format!("sha256 = \"{}\"", model::hex::encode(&token.sha256)))?;
+    terminal.tell("add the three lines above to volund.toml and restart volund")?;
+    Ok(ExitCode::Ok)
+}
