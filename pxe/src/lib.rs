@@ -1,1 +1,31 @@
 //! Network boot: DHCP, TFTP and HTTP sockets around pxe-proto.
+//!
+//! It answers from a snapshot of the boot table and never waits for a database: what it saw goes to a bounded
+//! sink, and only a boot script, a document or an agent's call is a question to the engine, with a bound. It does
+//! not decide what a node boots, reads no agent message, and walks no directory: a file is served only when the
+//! table names it.
+//!
+//! Each socket has a blocking thread of its own; transfers and connections have one each, in bounded number. A
+//! cold disk or a slow client so delays nobody else.
+
+mod calls;
+mod config;
+mod dhcp_server;
+mod error;
+mod http_boot;
+mod server;
+mod sightings;
+mod slots;
+mod state;
+mod tftp_server;
+
+#[cfg(test)]
+mod socket_tests;
+
+pub use self::{
+    calls::{AgentReply, BootCall, Document, Refused},
+    config::{Listener, PxeConfig},
+    error::PxeError,
+    server::{Bound, PxeServer},
+    sightings::SightingSink,
+};

@@ -32,9 +32,9 @@ struct Tracked {
 /// What we know of the kernel of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// Nobody asked yet, or volund was restarted since.
+    /// volund was restarted since the attempt began: what it was told is not known here.
     Unknown,
-    /// The answer was no kernel.
+    /// Nobody asked yet, or the answer was no kernel.
     None,
     /// URL path of the kernel.
     Path(String),
@@ -122,7 +122,7 @@ impl Attempts {
 
     fn begin(&mut self, entry: &BootEntry, id: AttemptId) -> AttemptId {
         let attempt = Attempt { id, kernel_whole: None };
-        self.nodes.insert(entry.node.clone(), Tracked { attempt, kernel: Expected::Unknown });
+        self.nodes.insert(entry.node.clone(), Tracked { attempt, kernel: Expected::None });
         id
     }
 }
@@ -166,6 +166,7 @@ mod tests {
         let (entry, mut attempts) = (entry(None), Attempts::new(DEADLINE));
         let first = attempts.at_firmware(&entry, at(100));
         assert_eq!(first, AttemptId(at(100)));
+        assert_eq!(attempts.unanswered(&entry, at(100)), None, "nobody asked yet");
         for second in [101, 104, 112, 131] {
             assert_eq!(attempts.at_firmware(&entry, at(second)), first, "DHCP again");
             assert_eq!(attempts.at_script(&entry, at(second)), first, "script again");

@@ -268,6 +268,8 @@ struct Timer {
     probe: Option<(u64, Duration)>,
     rewound_at: Option<Duration>,
     resends: u32,
+    /// Packets in a row that had to be repeated before they were acknowledged.
+    repeated: u32,
     is_heard: bool,
 }
 
@@ -281,6 +283,7 @@ impl Timer {
             probe: None,
             rewound_at: None,
             resends: 0,
+            repeated: 0,
             is_heard: false,
         }
     }
@@ -299,11 +302,28 @@ impl Timer {
     /// Something new was acknowledged.
     fn heard(&mut self, block: u64, now: Duration) {
         self.is_heard = true;
-        self.resends = 0;
+        self.settle();
         if let Some((_, sent)) = self.probe.take_if(|(probe, _)| *probe <= block) {
             self.measure(now.saturating_sub(sent));
         }
         self.resend_at = Some(now + self.rto);
+    }
+
+    /// An ACK of a repeated packet measures nothing (Karn). The doubled time-out is kept for one packet, which so
+    /// is measured cleanly if the round trip is just longer than thought; when that one too had to be repeated,
+    /// the wire loses a lot, and the time-out goes back instead of doubling for ever.
+    fn settle(&mut self) {
+        self.repeated = if self.resends == 0 { 0 } else { self.repeated + 1 };
+        if self.repeated >= 2 {
+            self.rto = (self.rto / 2_u32.saturating_pow(self.resends)).max(self.base());
+        }
+        self.resends = 0;
+    }
+
+    /// The time-out by what was measured.
+    fn base(&self) -> Duration {
+        let base = self.measured.map_or(FIRST_RTO, |(smooth, variation)| smooth + variation * 4);
+        base.clamp(MIN_RTO, self.longest)
     }
 
     fn measure(&mut self, trip: Duration) {
@@ -311,7 +331,7 @@ impl Timer {
             ((smooth * 7 + trip) / 8, (variation * 3 + smooth.abs_diff(trip)) / 4)
         });
         self.measured = Some((smooth, variation));
-        self.rto = (smooth + variation * 4).clamp(MIN_RTO, self.longest);
+        self.rto = self.base();
     }
 
     /// At most one step back per round trip.

@@ -307,6 +307,39 @@ fn the_time_out_follows_the_round_trip_down_to_its_floor() {
     assert_eq!(transfer.poll_timeout(), Some(now + ms(10)));
 }
 
+#[test]
+fn a_round_trip_longer_than_the_first_time_out_is_learnt() {
+    let mut transfer = ReadTransfer::new(plain(), 10_000, Wrap::Zero);
+    drain(&mut transfer, ms(0));
+    transfer.handle_timeout(ms(100));
+    assert_eq!(drain(&mut transfer, ms(100)).len(), 1, "one needless repetition");
+    let mut now = ms(150);
+    transfer.handle_packet(now, &Packet::Ack { block: 1 });
+    for block in 2..15 {
+        assert_eq!(drain(&mut transfer, now).len(), 1);
+        now += ms(150);
+        transfer.handle_timeout(now);
+        assert_eq!(drain(&mut transfer, now), [], "and no more");
+        transfer.handle_packet(now, &Packet::Ack { block });
+    }
+}
+
+#[test]
+fn a_time_out_does_not_double_for_ever_while_blocks_arrive() {
+    let mut transfer = ReadTransfer::new(plain(), 100 * 512, Wrap::Zero);
+    let mut now = ms(0);
+    for block in 1..=100 {
+        // The first of each block is lost, the second arrives.
+        assert_eq!(drain(&mut transfer, now).len(), 1);
+        now = transfer.poll_timeout().unwrap();
+        transfer.handle_timeout(now);
+        assert_eq!(drain(&mut transfer, now).len(), 1);
+        now += ms(1);
+        transfer.handle_packet(now, &Packet::Ack { block });
+    }
+    assert!(now < Duration::from_secs(30), "{now:?}");
+}
+
 proptest! {
     #[test]
     fn every_byte_arrives_once_whatever_is_lost(

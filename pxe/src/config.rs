@@ -1,0 +1,40 @@
+//! What the boot services are told at start.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use pxe_proto::{attempt, tftp::Limits};
+
+/// Settings of the boot services.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PxeConfig {
+    /// One for each boot network.
+    pub listeners: Vec<Listener>,
+    /// Longest boot attempt.
+    pub attempt_deadline: Duration,
+    /// The most a TFTP client is granted.
+    pub tftp: Limits,
+}
+
+impl PxeConfig {
+    /// Standard settings for these listeners.
+    #[must_use]
+    pub fn new(listeners: Vec<Listener>) -> Self {
+        Self { listeners, attempt_deadline: attempt::DEADLINE, tftp: Limits::default() }
+    }
+}
+
+/// Where one boot network is served. Port 0 lets the system choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Our own address on the network; the same as [`model::boot::BootNetwork::server`] there.
+    pub server: Ipv4Addr,
+    /// The interface to hear broadcasts on. Without one, only datagrams to `server` itself are heard: relayed
+    /// ones, as on loopback.
+    pub interface: Option<String>,
+    /// UDP port of DHCP; 67 but in tests and the demo.
+    pub dhcp_port: u16,
+    /// UDP port of TFTP; 69 but in tests and the demo.
+    pub tftp_port: u16,
+    /// TCP port of the boot HTTP service; 8067 by default.
+    pub http_port: u16,
+}

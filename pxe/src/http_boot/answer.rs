@@ -1,0 +1,253 @@
+//! What each path answers.
+
+use std::{fs::File, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use model::{BootAnswer, BootEntry, BootIntent, MacAddr, Sighted, Ticket, boot::BootNetwork};
+use pxe_proto::{ipxe, path::http_path};
+
+use super::request::{Method, Request};
+use crate::{
+    calls::{AgentReply, BootCall},
+    state::{State, now},
+    tftp_server::open,
+};
+
+/// How long a document or an agent's call may take.
+const CALL: Duration = Duration::from_secs(5);
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// An answer, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) body: Body,
+    /// The path for the timeline: normal form, ticket masked.
+    pub(super) shown: String,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) enum Body {
+    Bytes(Vec<u8>),
+    /// A file of the table, and its length when it was opened.
+    File(File, u64),
+}
+
+impl Answer {
+    fn text(status: u16, shown: &str, text: impl Into<String>) -> Self {
+        let body = Body::Bytes(text.into().into_bytes());
+        Self { status, content_type: TEXT.to_owned(), body, shown: shown.to_owned() }
+    }
+
+    /// Nothing here. The same for what does not exist and for what is not given to this asker.
+    fn not_found(shown: &str) -> Self {
+        Self::text(404, shown, "not found\n")
+    }
+
+    /// For requests that could not be read.
+    pub(super) fn bad(status: u16) -> Self {
+        Self::text(status, "?", format!("{}\n", reason(status)))
+    }
+}
+
+/// Words for a status code.
+pub(super) fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        202 => "Accepted",
+        204 => "No Content",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        422 => "Unprocessable Content",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Status",
+    }
+}
+
+/// Answers a request of `from`.
+pub(super) fn answer(state: &State, request: &mut Request, from: Ipv4Addr) -> Answer {
+    let target = std::mem::take(&mut request.target);
+    let Some((path, query)) = http_path(&target) else {
+        return Answer::bad(400);
+    };
+    let reads = request.method != Method::Post;
+    if path == ipxe::SCRIPT_PATH && reads {
+        return script(state, query, from);
+    }
+    if path == "/healthz" && reads {
+        return Answer::text(200, &path, "ok\n");
+    }
+    if let Some(rest) = path.strip_prefix("/t/") {
+        return with_ticket(state, request, rest, from);
+    }
+    if let Some(verb) = path.strip_prefix("/agent/v1/")
+        && request.method == Method::Post
+    {
+        return agent(state, request, verb, from);
+    }
+    match reads.then(|| file(state, &path)).flatten() {
+        Some(body) => {
+            let content_type = "application/octet-stream".to_owned();
+            Answer { status: 200, content_type, body, shown: path }
+        }
+        None => Answer::not_found(&path),
+    }
+}
+
+/// A file of the table, by its URL path or by its TFTP name.
+fn file(state: &State, path: &str) -> Option<Body> {
+    let table = state.table.load();
+    let named = table.files.get(path).or_else(|| table.files.get(path.trim_start_matches('/')))?;
+    match open(named) {
+        Ok((file, length)) => Some(Body::File(file, length)),
+        Err(error) => {
+            tracing::warn!(path, file = %named.display(), %error, "a served file cannot be read");
+            None
+        }
+    }
+}
+
+/// The script of the node that has this address. The address is the proof, as far as there is one; a `mac` in
+/// the query is only held against it.
+fn script(state: &State, query: &str, from: Ipv4Addr) -> Answer {
+    const PATH: &str = ipxe::SCRIPT_PATH;
+    let table = state.table.load_full();
+    let known = table.by_address.get(&from).zip(table.network_of(from));
+    let Some((entry, network)) = known else {
+        let why = format!("boot script asked from {from}, which is no node's address");
+        state.saw_stranger(None, Some(from), Sighted::Refused { why });
+        return Answer::not_found(PATH);
+    };
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("mac="));
+    let mac = match asked.map(|text| text.replace("%3A", ":").replace("%3a", ":").parse()) {
+        None => entry.macs.first().copied(),
+        Some(Ok(mac)) => entry.macs.contains(&mac).then_some(mac),
+        Some(Err(_)) => None,
+    };
+    let Some(mac) = mac else {
+        let why = format!("boot script asked from {from} for a MAC that is not this node's");
+        state.saw(entry, Sighted::Refused { why });
+        return Answer::not_found(PATH);
+    };
+    let text = script_text(state, entry, network, mac);
+    Answer::text(200, PATH, text)
+}
+
+/// Asks the engine when the entry says so, and writes the script of the answer.
+fn script_text(
+    state: &State,
+    entry: &Arc<BootEntry>,
+    network: &BootNetwork,
+    mac: MacAddr,
+) -> String {
+    let at = now();
+    let attempt = state.attempts().at_script(entry, at);
+    let local = |why: &str| BootAnswer::Local { why: why.to_owned() };
+    let answer = match entry.intent {
+        BootIntent::NoBootFile | BootIntent::Local => {
+            state.attempts().answered(entry, attempt, None);
+            local("nothing else is ordered")
+        }
+        BootIntent::Ask => state
+            .ask_boot(entry, mac, attempt, at)
+            .unwrap_or_else(|| local("no answer from the engine in time")),
+    };
+    let (text, what) = match ipxe::script(&answer, network, &entry.node, mac) {
+        Ok(text) => (text, told(&answer)),
+        Err(error) => {
+            state.attempts().answered(entry, attempt, None);
+            state.saw_in(entry, Some(attempt), at, Sighted::Refused { why: error.to_string() });
+            let safe = local("the profile's kernel arguments are refused, see the timeline");
+            let text = ipxe::script(&safe, network, &entry.node, mac);
+            (text.expect("a local boot has no arguments"), told(&safe))
+        }
+    };
+    state.saw_in(entry, Some(attempt), now(), Sighted::Script { what });
+    text
+}
+
+fn told(answer: &BootAnswer) -> String {
+    match answer {
+        BootAnswer::Local { why } => format!("local boot ({why})"),
+        BootAnswer::Wait { why } => format!("wait ({why})"),
+        BootAnswer::Kernel(script) => script.title.clone(),
+    }
+}
+
+/// `/t/TICKET/NAME`: a document, or `done`.
+fn with_ticket(state: &State, request: &mut Request, rest: &str, from: Ipv4Addr) -> Answer {
+    let (ticket, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let Ok(ticket) = ticket.parse::<Ticket>() else {
+        let why = format!("{from} came with something that is no ticket");
+        state.saw_at(from, Sighted::Refused { why });
+        return Answer::not_found("/t/…");
+    };
+    let shown = format!("/t/{ticket}/{name}");
+    if name == "done" && request.method != Method::Head {
+        return call_agent(state, request, ticket, "done", from, &shown);
+    }
+    if name.is_empty() || request.method == Method::Post {
+        return Answer::not_found(&shown);
+    }
+    let name = name.to_owned();
+    let given = state.ask(CALL, |reply| BootCall::Document { ticket, name, from, reply });
+    match given {
+        Some(Ok(document)) => {
+            let body = Body::Bytes(document.bytes);
+            Answer { status: 200, content_type: document.content_type, body, shown }
+        }
+        Some(Err(refused)) => {
+            state.saw_at(from, Sighted::Refused { why: refused.why });
+            Answer::text(403, &shown, "refused\n")
+        }
+        None => Answer::text(503, &shown, "no answer in time, try again\n"),
+    }
+}
+
+/// `POST /agent/v1/VERB`.
+fn agent(state: &State, request: &mut Request, verb: &str, from: Ipv4Addr) -> Answer {
+    let shown = format!("/agent/v1/{verb}");
+    let is_verb = (1..=32).contains(&verb.len()) && verb.bytes().all(|b| b.is_ascii_lowercase());
+    if !is_verb {
+        return Answer::not_found(&shown);
+    }
+    let ticket = request.ticket.as_deref().and_then(|ticket| ticket.parse().ok());
+    let Some(ticket) = ticket else {
+        let why = format!("{from} called the agent's {verb} without a ticket");
+        state.saw_at(from, Sighted::Refused { why });
+        return Answer::text(401, &shown, "needs Authorization: Ticket\n");
+    };
+    call_agent(state, request, ticket, verb, from, &shown)
+}
+
+fn call_agent(
+    state: &State,
+    request: &mut Request,
+    ticket: Ticket,
+    verb: &str,
+    from: Ipv4Addr,
+    shown: &str,
+) -> Answer {
+    let body = std::mem::take(&mut request.body);
+    let verb = verb.to_owned();
+    let call = |reply| BootCall::Agent { ticket, verb: verb.clone(), from, body, reply };
+    let Some(AgentReply { status, body }) = state.ask(CALL, call) else {
+        return Answer::text(503, shown, "no answer in time, try again\n");
+    };
+    if (200..300).contains(&status) {
+        state.saw_at(from, Sighted::Agent { verb });
+    }
+    let content_type = "application/json".to_owned();
+    Answer { status, content_type, body: Body::Bytes(body), shown: shown.to_owned() }
+}

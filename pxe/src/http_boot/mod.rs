@@ -1,0 +1,46 @@
+//! The boot port's HTTP/1.1: small, blocking, a thread for each connection.
+//!
+//! GET, HEAD and POST; Content-Length always; no chunked bodies, no redirects, no compression, no empty header:
+//! boot firmware trips over each of them. A Range is answered with the whole file, as the RFC allows.
+
+mod answer;
+mod connection;
+mod request;
+
+#[cfg(test)]
+mod request_tests;
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    thread,
+};
+
+use crate::{slots::Slots, state::State};
+
+/// Connections at once, in all and for one address. One beyond is closed: clients come again.
+const CONNECTIONS: (usize, usize) = (1024, 64);
+/// Stack of a connection's thread.
+const STACK: usize = 512 * 1024;
+
+/// Serves until told to stop.
+pub(crate) fn run(state: &Arc<State>, listener: &TcpListener) {
+    let slots = Slots::new(CONNECTIONS.0, CONNECTIONS.1);
+    while !state.stop.is_cancelled() {
+        // A time-out is the moment to look at `stop`.
+        let Ok((stream, SocketAddr::V4(from))) = listener.accept() else { continue };
+        let Some(slot) = slots.take(*from.ip()) else {
+            tracing::warn!(%from, "too many HTTP connections: closed");
+            continue;
+        };
+        let state = Arc::clone(state);
+        let started =
+            thread::Builder::new().name("http".to_owned()).stack_size(STACK).spawn(move || {
+                let _held = slot;
+                connection::serve(&state, stream, *from.ip());
+            });
+        if let Err(error) = started {
+            tracing::warn!(%from, %error, "no thread for an HTTP connection: closed");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The sink for what was seen: bounded, and never a reason to wait.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use model::Sighting;
+use tokio::sync::Notify;
+
+/// A queue of sightings between the boot services and whoever records them. Clones share it. Full: the oldest
+/// one is dropped and counted, since the newest say what is going on.
+#[derive(Debug, Clone)]
+pub struct SightingSink(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    capacity: usize,
+    queue: Mutex<VecDeque<Sighting>>,
+    filled: Notify,
+    dropped: AtomicU64,
+}
+
+impl SightingSink {
+    /// An empty sink for at most `capacity` sightings.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self(Arc::new(Inner {
+            capacity: capacity.max(1),
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            dropped: AtomicU64::new(0),
+        }))
+    }
+
+    /// Puts one in. Never waits.
+    pub fn push(&self, sighting: Sighting) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.len() >= self.0.capacity {
+            queue.pop_front();
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        queue.push_back(sighting);
+        drop(queue);
+        self.0.filled.notify_one();
+    }
+
+    /// The oldest one, when there is one. Meant for one reader; cancelling it loses nothing.
+    pub async fn recv(&self) -> Sighting {
+        loop {
+            if let Some(sighting) = self.try_recv() {
+                return sighting;
+            }
+            self.0.filled.notified().await;
+        }
+    }
+
+    /// The oldest one, if there is one now.
+    #[must_use]
+    pub fn try_recv(&self) -> Option<Sighting> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// How many were dropped since the start.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Sighted, UnixMillis};
+
+    use super::*;
+
+    fn sighting(at: i64) -> Sighting {
+        let what = Sighted::Agent { verb: "claim".to_owned() };
+        let (node, mac, peer, attempt) = (None, None, None, None);
+        Sighting { at: UnixMillis(at), node, mac, peer, attempt, what }
+    }
+
+    #[tokio::test]
+    async fn a_full_sink_drops_the_oldest_and_counts() {
+        let sink = SightingSink::new(2);
+        (1..=5).for_each(|at| sink.push(sighting(at)));
+        assert_eq!((sink.recv().await.at, sink.recv().await.at), (UnixMillis(4), UnixMillis(5)));
+        assert_eq!((sink.dropped(), sink.try_recv()), (3, None));
+    }
+
+    #[tokio::test]
+    async fn a_waiting_reader_hears_of_a_sighting() {
+        let sink = SightingSink::new(2);
+        let reader = tokio::spawn({
+            let sink = sink.clone();
+            async move { sink.recv().await.at }
+        });
+        tokio::task::yield_now().await;
+        sink.push(sighting(7));
+        assert_eq!(reader.await.unwrap(), UnixMillis(7));
+    }
+}

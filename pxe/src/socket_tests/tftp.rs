@@ -1,0 +1,177 @@
+//! TFTP over real sockets, with packets lost by the client.
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    time::Duration,
+};
+
+use model::Sighted;
+use pxe_proto::tftp::{Packet, Request};
+
+use super::{BOUND, Lab, NODE, at, lines};
+
+/// A reader at the node's address.
+struct Reader {
+    socket: UdpSocket,
+    server: SocketAddr,
+}
+
+impl Reader {
+    fn new(lab: &Lab) -> Self {
+        let socket = UdpSocket::bind(at(NODE)).unwrap();
+        socket.set_read_timeout(Some(BOUND)).unwrap();
+        Self { socket, server: lab.bound.tftp.into() }
+    }
+
+    fn ask(&self, file: &[u8], options: &[(&str, &str)]) {
+        let options = options.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
+        let request = Packet::Read(Request { file, mode: b"octet", options });
+        self.socket.send_to(&request.encode(), self.server).unwrap();
+    }
+
+    fn hear(&self) -> (Vec<u8>, SocketAddr) {
+        let mut buffer = vec![0; 70_000];
+        let (length, from) = self.socket.recv_from(&mut buffer).unwrap();
+        buffer.truncate(length);
+        (buffer, from)
+    }
+
+    fn say(&self, packet: &Packet<'_>, to: SocketAddr) {
+        self.socket.send_to(&packet.encode(), to).unwrap();
+    }
+
+    /// Reads to the end in lock-step; every `lose`th packet is thrown away as if it had not come.
+    fn read(&self, blksize: usize, lose: usize) -> Vec<u8> {
+        let (mut file, mut next, mut count) = (vec![], 1_u16, 0);
+        loop {
+            let (bytes, from) = self.hear();
+            count += 1;
+            if lose > 0 && count % lose == 0 {
+                continue;
+            }
+            match Packet::decode(&bytes).unwrap() {
+                Packet::OptionAck(_) => self.say(&Packet::Ack { block: 0 }, from),
+                Packet::Data { block, payload } => {
+                    let is_next = block == next;
+                    if is_next {
+                        file.extend_from_slice(payload);
+                        next = next.wrapping_add(1);
+                    }
+                    self.say(&Packet::Ack { block: next.wrapping_sub(1) }, from);
+                    if is_next && payload.len() < blksize {
+                        return file;
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|n| u8::try_from(n * 7 % 251).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_and_then_the_transfer_are_one_download() {
+    let lab = Lab::start();
+    let loader = content(100_000);
+    lab.serve("snponly.efi", &loader);
+
+    let probe = Reader::new(&lab);
+    probe.ask(b"snponly.efi", &[("tsize", "0"), ("blksize", "1468"), ("windowsize", "4")]);
+    let (oack, from) = probe.hear();
+    assert_eq!(oack, b"\0\x06tsize\x00100000\0blksize\x001468\0windowsize\x004\0");
+    assert_ne!(from, SocketAddr::from(lab.bound.tftp), "a transfer has a port of its own");
+    probe.say(&Packet::Error { code: 8, message: b"User aborted the transfer" }, from);
+
+    let reader = Reader::new(&lab);
+    reader.ask(b"\\snponly.efi\xff", &[("blksize", "1468")]);
+    assert_eq!(reader.read(1468, 0), loader);
+
+    let seen = lab.until("the end", |what| matches!(what, Sighted::TftpDone { .. })).await;
+    let mut told = lines(&seen);
+    told.iter_mut().for_each(|line| line.truncate(line.find(" in ").unwrap_or(line.len())));
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "TFTP read snponly.efi",
+            "TFTP read snponly.efi",
+            "TFTP sent snponly.efi, 100000 bytes",
+            "TFTP size asked of snponly.efi",
+        ]
+    );
+    probe.socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert!(probe.socket.recv(&mut [0; 10]).is_err(), "nothing more after the abort");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_packets_are_sent_again_and_the_file_is_whole() {
+    let lab = Lab::start();
+    let loader = content(60_000);
+    lab.serve("undionly.kpxe", &loader);
+    for (lose, blksize) in [(2, 1024), (3, 512), (5, 1428)] {
+        let reader = Reader::new(&lab);
+        match blksize {
+            512 => reader.ask(b"undionly.kpxe", &[]),
+            other => reader.ask(b"undionly.kpxe", &[("blksize", &other.to_string())]),
+        }
+        assert!(reader.read(blksize, lose) == loader, "every {lose}th packet lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_names_of_the_table_are_served() {
+    let lab = Lab::start();
+    lab.serve("undionly.kpxe", b"x");
+    std::fs::write(lab.folder.0.join("secret"), b"secret").unwrap();
+    lab.change(|table| _ = table.files.insert("folder".to_owned(), lab.folder.0.clone()));
+    let names: [&[u8]; 8] = [
+        b"nope",
+        b"../secret",
+        b"secret",
+        b"/etc/passwd",
+        b"..\\..\\etc\\passwd",
+        b"folder",
+        b"",
+        b"\xff\xfe",
+    ];
+    for name in names {
+        let reader = Reader::new(&lab);
+        reader.ask(name, &[]);
+        let (bytes, _) = reader.hear();
+        let Ok(Packet::Error { code, message }) = Packet::decode(&bytes) else {
+            panic!("{bytes:?}")
+        };
+        assert_eq!(code, 1, "{name:?}");
+        assert!(!message.contains(&b'/'), "no path of ours is told");
+    }
+    let writer = Reader::new(&lab);
+    let request = Request { file: b"new", mode: b"octet", options: vec![] };
+    writer.say(&Packet::Write(request), writer.server);
+    assert!(matches!(Packet::decode(&writer.hear().0), Ok(Packet::Error { code: 2, .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_is_one_transfer_and_a_silent_client_is_told() {
+    let lab = Lab::start();
+    lab.serve("undionly.kpxe", &content(2000));
+    let reader = Reader::new(&lab);
+    for _ in 0..5 {
+        reader.ask(b"undionly.kpxe", &[("tsize", "0")]);
+    }
+    let mut ports = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        ports.insert(reader.hear().1); // the OACK and its four repetitions
+    }
+    assert_eq!(ports.len(), 1);
+    let seen = lab.until("the end", |what| matches!(what, Sighted::TftpFailed { .. })).await;
+    assert_eq!(
+        lines(&seen),
+        [
+            "TFTP read undionly.kpxe",
+            "TFTP undionly.kpxe failed: the client went silent after 0 blocks"
+        ]
+    );
+}

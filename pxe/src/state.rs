@@ -1,0 +1,134 @@
+//! What all services share: the table, the attempts, the sink, the way to the engine.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use arc_swap::ArcSwap;
+use model::{
+    BootAnswer, BootEntry, BootTable, MacAddr, Sighted, Sighting, UnixMillis,
+    boot::{AttemptId, BootAsk},
+};
+use pxe_proto::attempt::Attempts;
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    calls::BootCall,
+    sightings::SightingSink,
+    slots::{Stranger, Strangers},
+};
+
+/// How often a thread that waits for packets looks whether it is to stop.
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(200);
+/// How long a machine waits for the engine before it boots its disk.
+const BOOT_ANSWER: Duration = Duration::from_secs(2);
+
+/// Shared by the threads of all services.
+pub(crate) struct State {
+    pub(crate) table: Arc<ArcSwap<BootTable>>,
+    pub(crate) attempts: Mutex<Attempts>,
+    pub(crate) sink: SightingSink,
+    pub(crate) calls: mpsc::Sender<BootCall>,
+    pub(crate) runtime: Handle,
+    pub(crate) stop: CancellationToken,
+    pub(crate) strangers: Mutex<Strangers>,
+}
+
+/// The wall clock.
+pub(crate) fn now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl State {
+    pub(crate) fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the engine and waits at most `limit`, for a place in the channel and for the answer.
+    pub(crate) fn ask<T>(
+        &self,
+        limit: Duration,
+        call: impl FnOnce(oneshot::Sender<T>) -> BootCall,
+    ) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        let call = call(reply);
+        let exchange = async {
+            self.calls.send(call).await.ok()?;
+            answer.await.ok()
+        };
+        // The timer has to be made inside the runtime.
+        self.runtime.block_on(async { tokio::time::timeout(limit, exchange).await.ok().flatten() })
+    }
+
+    /// Asks the engine what a node is to boot, and remembers the kernel of its answer. `None` when it is late.
+    pub(crate) fn ask_boot(
+        &self,
+        entry: &BootEntry,
+        mac: MacAddr,
+        attempt: AttemptId,
+        at: UnixMillis,
+    ) -> Option<BootAnswer> {
+        let (node, from) = (entry.node.clone(), entry.address);
+        let ask = BootAsk { node, mac, from, attempt, at };
+        let answer = self.ask(BOOT_ANSWER, |reply| BootCall::Boot { ask, reply })?;
+        let kernel = match &answer {
+            BootAnswer::Kernel(script) => Some(script.kernel.as_str()),
+            BootAnswer::Local { .. } | BootAnswer::Wait { .. } => None,
+        };
+        self.attempts().answered(entry, attempt, kernel);
+        Some(answer)
+    }
+
+    /// Tells what a node did, with the attempt that is open.
+    pub(crate) fn saw(&self, entry: &BootEntry, what: Sighted) {
+        let at = now();
+        let attempt = self.attempts().current(entry, at);
+        self.saw_in(entry, attempt, at, what);
+    }
+
+    /// Tells what a node did in this attempt.
+    pub(crate) fn saw_in(
+        &self,
+        entry: &BootEntry,
+        attempt: Option<AttemptId>,
+        at: UnixMillis,
+        what: Sighted,
+    ) {
+        self.sink.push(Sighting {
+            at,
+            node: Some(entry.node.clone()),
+            mac: entry.macs.first().copied(),
+            peer: Some(entry.address),
+            attempt: attempt.map(|attempt| attempt.0),
+            what,
+        });
+    }
+
+    /// Tells what an unknown machine did, once a second at most.
+    pub(crate) fn saw_stranger(&self, mac: Option<MacAddr>, peer: Option<Ipv4Addr>, what: Sighted) {
+        let (at, node, attempt) = (now(), None, None);
+        let stranger = match mac {
+            Some(mac) => Stranger::Mac(mac.octets()),
+            None => Stranger::Address(peer.unwrap_or(Ipv4Addr::UNSPECIFIED)),
+        };
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.may_tell(stranger, at) {
+            self.sink.push(Sighting { at, node, mac, peer, attempt, what });
+        }
+    }
+
+    /// Tells what was seen at an address, of a node or of a stranger.
+    pub(crate) fn saw_at(&self, address: Ipv4Addr, what: Sighted) {
+        match self.table.load().by_address.get(&address) {
+            Some(entry) => self.saw(entry, what),
+            None => self.saw_stranger(None, Some(address), what),
+        }
+    }
+}
