@@ -69,6 +69,10 @@ function lost() {
   $('#live').hidden = true;
   $('#lost').hidden = !last;
   $('#asof').textContent = last;
+  // Refused for good: the session has ended, or the server was started again and knows it no more.
+  const over = source.readyState === EventSource.CLOSED;
+  $('#again').hidden = over;
+  $('#reload').hidden = !over;
 }
 if (source) {
   source.addEventListener('patch', e => {

@@ -1,7 +1,7 @@
 //! Serves the pages with the fake lab of the tests, for looking at them: `cargo run -p web --example preview`.
 //!
 //! Prints the address; log in as `smith` with `hunter2hunter2`, or start it with `--open` and be logged in.
-//! Loopback only, no lab, no state.
+//! With `--moving` a blade goes through its phases, one a second. Loopback only, no lab, no state.
 
 #![allow(clippy::print_stdout, reason = "the address is its output")]
 
@@ -9,7 +9,7 @@
 #[allow(dead_code, clippy::unwrap_used, reason = "made for the tests, which use more of it")]
 mod fake;
 
-use std::{error::Error, future::Future, pin::Pin, sync::Arc};
+use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -40,7 +40,7 @@ impl TokenKeeper for Forgetful {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let open = std::env::args().any(|arg| arg == "--open");
+    let asked = |wanted: &str| std::env::args().any(|arg| arg == wanted);
     let phc = Auth::hash_password(PASSWORD)?;
     let auth = Auth::new(AuthStore {
         users: vec![User { name: "smith".to_owned(), phc }],
@@ -48,10 +48,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         keeper: Arc::new(Forgetful),
     })?;
     let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    let mut app = App::new(fake::FakeLab::asgard(2), Arc::new(auth), hosts);
+    let lab = fake::FakeLab::asgard(2);
+    if asked("--moving") {
+        tokio::spawn(go_through_phases(Arc::clone(&lab)));
+    }
+    let mut app = App::new(lab, Arc::new(auth), hosts);
     app.now = || UnixMillis(fake::NOW_MS);
     let mut router = web::router(app);
-    if open {
+    if asked("--open") {
         let cookie = log_in(&router).await?;
         let enter = from_fn(move |mut request: Request<Body>, next: Next| {
             let theme = request.headers().get(header::COOKIE).cloned();
@@ -67,6 +71,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/", listener.local_addr()?);
     Ok(axum::serve(listener, router).await?)
+}
+
+/// Bay 14 over and over, until the process ends.
+async fn go_through_phases(lab: Arc<fake::FakeLab>) {
+    let phases = ["guarding", "arming", "powering-on", "booting", "installing", "done"];
+    for phase in phases.into_iter().cycle() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        lab.change("bld-014", |node| {
+            node.phase.name = phase.to_owned();
+            node.phase.open = phase != "done";
+            node.wanted = node.phase.open.then(|| "slurm-debian".to_owned());
+        });
+    }
 }
 
 /// Logs in as a browser would; returns the session's cookie.

@@ -49,10 +49,11 @@ pub(crate) async fn confirm(
 async fn page(ask: &Ask, name: &str, verb: &str) -> Result<Response, ApiError> {
     let verb = parse(verb)?;
     let detail = ask.app.ask(ask.app.lab.node(name)).await?;
+    let lab = ask.app.ask(ask.app.lab.nodes(Some(name))).await?.lab;
     let node = &detail.node;
     let (question, happens, label, keep) = words(verb, &node.name);
     let page = Page {
-        shell: ask.shell("", "overview"),
+        shell: ask.shell(&lab, "overview"),
         href: node_href(&node.name),
         verb: key(verb),
         question,
