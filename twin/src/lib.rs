@@ -21,6 +21,7 @@ pub mod smbios;
 #[cfg(test)]
 mod testing;
 pub mod tftp;
+pub mod world;
 
 pub use lab::{Lab, LabBlade, LabError, LabSpec};
 pub use qemu::{QemuLab, TwinConfig, run_qemu};
