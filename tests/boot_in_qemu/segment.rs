@@ -1,0 +1,301 @@
+//! One boot segment in a network namespace of its own: a bridge, volund, an emulated machine, tcpdump. No uplink.
+
+use std::{
+    env,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{UUID, payload};
+
+/// Longest wait for a process to answer.
+const READY: Duration = Duration::from_secs(30);
+
+/// The machine of a test.
+pub(crate) struct Machine {
+    pub(crate) name: &'static str,
+    pub(crate) firmware: &'static str,
+    pub(crate) mac: &'static str,
+    pub(crate) address: &'static str,
+    pub(crate) bmc_port: u16,
+}
+
+/// The segment, with everything that runs in it.
+pub(crate) struct Segment {
+    namespace: String,
+    dir: PathBuf,
+    token: String,
+    running: Vec<Child>,
+}
+
+impl Segment {
+    /// Everything up; `None` where this machine cannot (never in CI: there it fails).
+    pub(crate) fn up(machine: &Machine) -> Option<Self> {
+        if let Some(missing) = missing() {
+            assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
+            println!("not tried: {missing}");
+            return None;
+        }
+        let namespace = format!("vl-{}-{}", machine.name, std::process::id());
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
+        let _old = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("config")).unwrap();
+        let mut segment = Self { namespace, dir, token: String::new(), running: vec![] };
+        segment.network();
+        segment.configure(machine);
+        let capture = segment.dir.join("capture.pcap");
+        segment.start(
+            "tcpdump",
+            &[
+                "-i",
+                "br0",
+                "--immediate-mode",
+                "-U",
+                "-s",
+                "0",
+                "-w",
+                capture.to_str().unwrap(),
+                FILTER,
+            ],
+        );
+        segment.wait(|segment| {
+            fs::read_to_string(segment.log("tcpdump")).unwrap().contains("listening on")
+        });
+        let volund = env!("CARGO_BIN_EXE_volund");
+        let (config, twin) = (segment.dir.join("config"), segment.dir.join("twin.toml"));
+        segment.start(volund, &["twin", "--config", twin.to_str().unwrap()]);
+        segment.start(volund, &["serve", "--config", config.to_str().unwrap()]);
+        segment.wait(|segment| segment.run(&["nodes"]).status.success());
+        Some(segment)
+    }
+
+    fn network(&self) {
+        let namespace = self.namespace.as_str();
+        must(Command::new("ip").args(["netns", "add", namespace]));
+        let bridge = "link add br0 type bridge forward_delay 0 stp_state 0 mcast_snooping 0";
+        for line in [
+            "link set lo up",
+            bridge,
+            "link set br0 up",
+            "addr add 192.0.2.1/24 dev br0",
+            "tuntap add dev tap0 mode tap",
+            "link set tap0 master br0 up",
+        ] {
+            must(Command::new("ip").args(["-n", namespace]).args(line.split(' ')));
+        }
+    }
+
+    fn configure(&mut self, machine: &Machine) {
+        let made =
+            Command::new(env!("CARGO_BIN_EXE_volund")).args(["token", "test"]).output().unwrap();
+        self.token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        let operator = String::from_utf8(made.stderr).unwrap();
+        let operator = operator.lines().take(3).collect::<Vec<_>>().join("\n");
+        let image = payload::agent_image();
+        let live = payload::live_initrd(&image, &self.dir);
+        let (dir, name) = (self.dir.display(), machine.name);
+        fs::write(self.dir.join("bmc.password"), "quiet-raven-7").unwrap();
+        let (kernel, initrd, live) =
+            (image.kernel.display(), image.initrd.display(), live.display());
+        let Machine { mac, address, bmc_port, firmware, .. } = machine;
+        let lab = format!(
+            r#"schema = 1
+[lab]
+name = "qemu"
+state_dir = "{dir}/state"
+[operator]
+listen = "127.0.0.1:8443"
+{operator}
+[[network]]
+name = "boot"
+interface = "br0"
+subnet = "192.0.2.0/24"
+server = "192.0.2.1"
+[agent]
+kernel = "{kernel}"
+initrd = "{initrd}"
+args = "console=ttyS0"
+[profile.inspect]
+kind = "inspect"
+timeouts = {{ soft_off = "10s", off_settle = "1s" }}
+[profile.live]
+kind = "linux"
+about = "A foreign Linux in memory"
+root = "ram"
+kernel = "{kernel}"
+initrd = ["{live}"]
+args = "console=ttyS0 rdinit=/live done={{{{ volund.done }}}}"
+timeouts = {{ soft_off = "10s", off_settle = "1s" }}
+[[node]]
+name = "{name}"
+macs = ["{mac}"]
+address = "{address}"
+boot_mode = "{firmware}"
+bmc = {{ kind = "ipmi", address = "127.0.0.1", port = {bmc_port}, user = "volund", secret = "file:{dir}/bmc.password" }}
+"#
+        );
+        fs::write(self.dir.join("config/volund.toml"), lab).unwrap();
+        // A socket's name has at most 107 bytes, and target folders can be deep.
+        let sockets = env::temp_dir().join(&self.namespace);
+        let twin = format!(
+            r#"state_dir = "{sockets}"
+user = "volund"
+password = "quiet-raven-7"
+[[machines]]
+name = "{name}"
+firmware = "{firmware}"
+mac = "{mac}"
+tap = "tap0"
+uuid = "{UUID}"
+serial = "SN-{name}"
+memory_mib = 512
+disks = [{{ serial = "DISK-{name}", size_mib = 16 }}]
+bmc = {{ address = "127.0.0.1", port = {bmc_port} }}
+"#,
+            sockets = sockets.display(),
+        );
+        fs::write(self.dir.join("twin.toml"), twin).unwrap();
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]);
+        command.env("VOLUND_URL", "http://127.0.0.1:8443").env("VOLUND_TOKEN", &self.token);
+        command
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.log"))
+    }
+
+    fn start(&mut self, program: &str, args: &[&str]) {
+        let name = if program == "tcpdump" { "tcpdump" } else { args[0] };
+        let log = File::create(self.log(name)).unwrap();
+        let mut command = self.inside(program);
+        command.args(args).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.running.push(command.spawn().unwrap());
+    }
+
+    fn wait(&mut self, ready: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + READY;
+        while !ready(self) {
+            assert!(Instant::now() < end, "not ready in time:\n{}", self.logs());
+            for child in &mut self.running {
+                assert!(child.try_wait().unwrap().is_none(), "a process has ended");
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let logs = ["tcpdump", "twin", "serve"].map(|name| {
+            let text = fs::read_to_string(self.log(name)).unwrap_or_default();
+            format!("--- {name}\n{text}\n")
+        });
+        logs.concat()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.inside(env!("CARGO_BIN_EXE_volund")).args(args).output().unwrap()
+    }
+
+    /// Runs the command line; it has to succeed.
+    pub(crate) fn volund(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "volund {args:?}: {text}{complaint}\n{}\n{}{}",
+            String::from_utf8_lossy(&self.run(&["node", args[1]]).stdout),
+            self.logs(),
+            self.consoles(),
+        );
+        text
+    }
+
+    fn consoles(&self) -> String {
+        let sockets = env::temp_dir().join(&self.namespace);
+        let mut text = String::new();
+        for machine in fs::read_dir(sockets).into_iter().flatten().flatten() {
+            for file in fs::read_dir(machine.path()).into_iter().flatten().flatten() {
+                if file.path().extension().is_some_and(|extension| extension == "log") {
+                    let console = fs::read(file.path()).unwrap_or_default();
+                    let console = String::from_utf8_lossy(&console).into_owned();
+                    let tail: Vec<&str> = console.lines().rev().take(60).collect();
+                    text.extend(tail.into_iter().rev().map(|line| format!("{line}\n")));
+                }
+            }
+        }
+        format!("--- console\n{text}")
+    }
+
+    /// Its JSON output.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.volund(args)).unwrap()
+    }
+
+    /// Ends everything; gives the folder and the capture.
+    pub(crate) fn down(mut self) -> (PathBuf, PathBuf) {
+        self.end();
+        let dir = self.dir.clone();
+        (dir.clone(), dir.join("capture.pcap"))
+    }
+
+    fn end(&mut self) {
+        // `ip netns exec` becomes its program, so the child is the program itself.
+        for child in self.running.iter_mut().rev() {
+            let pid = child.id().to_string();
+            let _told = Command::new("kill").args(["-INT", &pid]).status();
+            let end = Instant::now() + Duration::from_secs(15);
+            while child.try_wait().is_ok_and(|status| status.is_none()) {
+                if Instant::now() > end {
+                    let _killed = child.kill();
+                    break;
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+            let _reaped = child.wait();
+        }
+        self.running.clear();
+        let _gone = Command::new("ip").args(["netns", "del", &self.namespace]).status();
+        let _sockets = fs::remove_dir_all(env::temp_dir().join(&self.namespace));
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+const FILTER: &str = "udp port 67 or udp port 68 or udp port 69 or tcp port 8067";
+
+/// What this machine lacks, if something.
+fn missing() -> Option<String> {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout != b"0\n" {
+        return Some("network namespaces and port 67 need root".to_owned());
+    }
+    let files = [
+        "/usr/bin/qemu-system-x86_64",
+        "/usr/bin/tcpdump",
+        "/usr/share/OVMF/OVMF_CODE_4M.fd",
+        "/usr/lib/ipxe/snponly.efi",
+        "/usr/lib/ipxe/undionly.kpxe",
+        "/usr/lib/ipxe/qemu/pxe-virtio.rom",
+        "/bin/busybox",
+        "/usr/bin/cpio",
+    ];
+    let missing: Vec<&str> = files.into_iter().filter(|file| !Path::new(file).exists()).collect();
+    (!missing.is_empty()).then(|| format!("missing {missing:?}: run tests/packages.sh"))
+}
+
+fn must(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
