@@ -12,7 +12,7 @@ use model::{
     boot::{BootEntry, BootIntent, BootNetwork, BootTable, Loaders},
     permit::Protection,
 };
-use plan::{Bounds, NodeSpec, ProfileKind, ProfileSpec, Specs};
+use plan::{Bounds, FileOwned, NodeSpec, ProfileKind, ProfileSpec, Specs};
 use profiles::{
     Payload, Templates,
     templates::{Args, NodeFields},
@@ -75,7 +75,10 @@ fn node_spec(config: &Config, node: &Node) -> NodeSpec {
         protected,
         profiles: node.profiles.clone(),
         bmc: node.bmc.address.to_string(),
-        owned_by: config.assigned.get(&node.name).map(|assigned| assigned.place.to_string()),
+        owned: config.assigned.get(&node.name).map(|assigned| FileOwned {
+            place: assigned.place.to_string(),
+            profile: assigned.profile.clone(),
+        }),
     }
 }
 

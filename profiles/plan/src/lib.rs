@@ -23,6 +23,6 @@ pub use engine::{Engine, NodeState, Output};
 pub use input::{AgentSays, Input, Replied, Reply, Token};
 pub use phase::Phase;
 pub use record::Record;
-pub use spec::{Bounds, NodeSpec, ProfileKind, ProfileSpec, Specs};
+pub use spec::{Bounds, FileOwned, NodeSpec, ProfileKind, ProfileSpec, Specs};
 pub use switch::{Progress, Switch, SwitchId};
 pub use world::{PersistError, Stopped, World, run};

@@ -98,8 +98,17 @@ pub struct NodeSpec {
     pub profiles: Vec<ProfileName>,
     /// `ADDRESS:PORT` of its BMC, for sentences.
     pub bmc: String,
-    /// Where a file owns its assignment: the place, such as `lab.toml:41`.
-    pub owned_by: Option<String>,
+    /// Where a file owns its assignment, and to what.
+    pub owned: Option<FileOwned>,
+}
+
+/// An assignment a file owns: it is changed there, and carried out by a switch to just that profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOwned {
+    /// The place, such as `lab.toml:41`.
+    pub place: String,
+    /// The profile assigned there.
+    pub profile: ProfileName,
 }
 
 /// The declared lab, as far as the engine decides by it.

@@ -10,9 +10,9 @@ use model::{
     sighting::DhcpKind,
 };
 use plan::{
-    Act, AgentSays, Bounds, Cause, Effect, Engine, Input, NodeSpec, NodeState, Observation,
-    Observed, Output, Phase, ProfileKind, ProfileSpec, Record, Replied, Specs, StoredScript,
-    SwitchId, Token, Trouble, TroubleKind,
+    Act, AgentSays, Bounds, Cause, Effect, Engine, FileOwned, Input, NodeSpec, NodeState,
+    Observation, Observed, Output, Phase, ProfileKind, ProfileSpec, Record, Replied, Specs,
+    StoredScript, SwitchId, Token, Trouble, TroubleKind,
     engine::Render,
     input::{AgentAnswer, PowerVerb, Refused},
 };
@@ -68,7 +68,7 @@ fn node() -> NodeState {
         protected: None,
         profiles: ["inspect", "local", "debian", "ramdisk"].map(|p| p.parse().unwrap()).to_vec(),
         bmc: "127.0.0.1:623".to_owned(),
-        owned_by: None,
+        owned: None,
     })
 }
 
@@ -78,6 +78,8 @@ struct Bench {
     now: UnixMillis,
     on: bool,
     obeys_soft: bool,
+    ignores_cycle: bool,
+    on_again: Option<UnixMillis>,
     dead_bmc: Option<TroubleKind>,
     acts: Vec<String>,
     records: Vec<Record>,
@@ -97,6 +99,8 @@ impl Bench {
             now: UnixMillis(1_000_000),
             on,
             obeys_soft: true,
+            ignores_cycle: false,
+            on_again: None,
             dead_bmc: None,
             acts: vec![],
             records: vec![],
@@ -152,7 +156,10 @@ impl Bench {
             };
         }
         match act {
-            Act::ReadPower => return Observed::Power(Ok(self.on)),
+            Act::ReadPower => {
+                self.on |= self.on_again.is_some_and(|at| at <= self.now);
+                return Observed::Power(Ok(self.on));
+            }
             Act::Arm { target, .. } => {
                 self.acts.push(format!("arm {target:?}"));
                 return Observed::Armed(Ok(vec![]));
@@ -167,7 +174,11 @@ impl Bench {
             }
             Act::Permitted(permission) => {
                 self.acts.push(permission.order.verb.to_string());
-                self.on = permission.order.verb != model::Verb::PowerOff;
+                self.on &= permission.order.verb != model::Verb::PowerOff;
+                if permission.order.verb == model::Verb::PowerCycle && !self.ignores_cycle {
+                    self.on = false;
+                    self.on_again = Some(UnixMillis(self.now.0 + 1_000));
+                }
             }
         }
         Observed::Accepted(Ok(()))
@@ -489,6 +500,49 @@ fn two_switches_on_one_node_are_one_switch_and_one_refusal() {
         panic!("{refused:?}")
     };
     assert_eq!(text, "bld-003 is already on its way to inspect (guarding); wait until it ends");
+}
+
+#[test]
+fn a_node_owned_by_a_file_is_switched_to_what_the_file_says_and_to_nothing_else() {
+    let mut state = node();
+    let profile = "local".parse().unwrap();
+    state.spec.owned = Some(FileOwned { place: "lab.toml:41".to_owned(), profile });
+    let mut bench = Bench::with(state, false);
+    bench.wish("inspect");
+    let refused = bench.replies.pop();
+    let Some(Replied::Switch(Err(Refused::Conflict(text)))) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(text, "the profile of bld-003 is owned by lab.toml:41 (local): change it there");
+    bench.wish("local");
+    bench.settle(60);
+    assert_eq!(bench.phase(), Phase::Done);
+}
+
+#[test]
+fn a_cycle_that_nobody_saw_happen_is_no_success() {
+    let mut bench = Bench::new(true);
+    bench.ignores_cycle = true;
+    let (node, by) = (name("bld-003"), "anna".to_owned());
+    bench.input(Input::Power { token: Token(7), node, verb: PowerVerb::Cycle, by });
+    bench.settle(60);
+    let Some(Replied::Power(Err(Refused::Unavailable(text)))) = bench.replies.pop() else {
+        panic!()
+    };
+    assert!(text.contains("never read off"), "{text}");
+}
+
+#[test]
+fn a_renewed_ticket_leaves_the_one_before_it_dead_on_record() {
+    let mut bench = Bench::new(false);
+    let (_, first) = booted(&mut bench, "debian");
+    bench.pass(2);
+    let attempt = bench.now;
+    bench.ask(attempt);
+    let dead = bench.records.iter().any(
+        |record| matches!(record, Record::Issued(issued) if issued.ticket == first && !issued.live),
+    );
+    assert!(dead);
 }
 
 #[test]

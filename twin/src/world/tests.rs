@@ -36,7 +36,7 @@ fn specs(nodes: u8) -> Specs {
         protected: None,
         profiles: ["inspect", "local", "debian", "ramdisk"].map(profile).to_vec(),
         bmc: format!("192.0.2.{}:623", 100 + number),
-        owned_by: None,
+        owned: None,
     });
     Specs {
         nodes: nodes.map(|spec| (spec.name.clone(), spec)).collect(),

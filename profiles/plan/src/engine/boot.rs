@@ -139,6 +139,10 @@ impl Engine {
             output.records.push(Record::Switch(Box::new(switch.clone())));
         }
         let answer = issued.answer();
+        // The ticket before this one opens nothing any more, and its row says so.
+        if let Some(old) = state.last.take().filter(|old| old.live) {
+            output.records.push(Record::Issued(Box::new(Issued { live: false, ..old })));
+        }
         output.records.push(Record::Issued(Box::new(issued.clone())));
         state.last = Some(issued);
         self.advance(&ask.node, Event::ScriptGiven, now, output);
@@ -275,7 +279,9 @@ impl Engine {
         let last = state.and_then(|state| state.last.as_ref());
         let in_flight = state.and_then(NodeState::open_switch).map(|switch| &switch.id);
         let good = last.is_some_and(|last| {
-            last.done.is_some() || last.live || last.switch.as_ref() == in_flight
+            last.done.is_some()
+                || last.live
+                || in_flight.is_some_and(|id| last.switch.as_ref() == Some(id))
         });
         if !good {
             return Err(spent(node));

@@ -12,11 +12,13 @@ use crate::{
     Token,
     effect::Permission,
     input::{PowerVerb, Refused},
-    step::POLL,
 };
 
 /// How long the answer to a power verb may wait for the reading that proves it.
 pub const POWER_BOUND: Duration = Duration::from_secs(20);
+
+/// Time between two readings while a verb is to be proved: short enough to see the off time of a cycle.
+const CYCLE_POLL: Duration = Duration::from_millis(250);
 
 /// A power verb that is being carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct PowerOrder {
     by: String,
     until: UnixMillis,
     stage: Stage,
+    /// Whether a running machine is to lose power and get it back.
+    cycles: bool,
 }
 
 /// How far it is.
@@ -39,6 +43,8 @@ enum Stage {
     Sent,
     /// Reads until it is so.
     Check,
+    /// A cycle was seen to take power away; reads until it is back.
+    SawOff,
 }
 
 impl Permission {
@@ -67,7 +73,8 @@ impl Engine {
                 None => {
                     let until = now.plus(POWER_BOUND);
                     let by = by.to_owned();
-                    state.order = Some(PowerOrder { token, verb, by, until, stage: Stage::Look });
+                    let (stage, cycles) = (Stage::Look, false);
+                    state.order = Some(PowerOrder { token, verb, by, until, stage, cycles });
                     output.effects.push(effect(node, token, Act::ReadPower, now));
                     return;
                 }
@@ -90,7 +97,10 @@ impl Engine {
         let next = state.order_step(&order, what, ram, now, output);
         match next {
             Ok((stage, act, not_before)) => {
-                state.order = Some(PowerOrder { stage, ..order });
+                let on = state.power.is_some_and(|(on, _)| on);
+                let cycles =
+                    order.cycles || order.verb == PowerVerb::Cycle && stage == Stage::Sent && on;
+                state.order = Some(PowerOrder { stage, cycles, ..order });
                 output.effects.push(effect(node, token, act, not_before));
             }
             Err(answer) => {
@@ -103,6 +113,34 @@ impl Engine {
     fn settled_in_ram(&self, state: &NodeState) -> bool {
         let profile = state.settled.as_ref().and_then(|name| self.profiles.get(name));
         profile.is_some_and(|profile| profile.root == RootKind::Ram)
+    }
+}
+
+impl PowerOrder {
+    /// A cycle of a running machine is proved by reading off, then on; everything else by one reading.
+    fn after_command(&self) -> Stage {
+        if self.cycles { Stage::Check } else { Stage::SawOff }
+    }
+
+    fn check(&self, on: bool, now: UnixMillis) -> Next {
+        let wanted = matches!(self.verb, PowerVerb::On | PowerVerb::Cycle);
+        let proved = self.stage == Stage::SawOff && on == wanted;
+        if proved {
+            return Err(Ok(Some(on)));
+        }
+        if now >= self.until {
+            return Err(if self.stage == Stage::Check && on {
+                Err(Refused::Unavailable(
+                    "the BMC accepted the power cycle, but power was never read off; \
+                     look whether the machine restarted"
+                        .to_owned(),
+                ))
+            } else {
+                Ok(Some(on))
+            });
+        }
+        let stage = if self.stage == Stage::Check && !on { Stage::SawOff } else { self.stage };
+        Ok((stage, Act::ReadPower, now.plus(CYCLE_POLL)))
     }
 }
 
@@ -143,14 +181,9 @@ impl NodeState {
                 self.first_act(order, on, ram, now, output)
             }
             Observed::Armed(Ok(_)) => self.command(order, now, output),
-            Observed::Accepted(Ok(())) => Ok((Stage::Check, Act::ReadPower, now.plus(POLL))),
-            Observed::Power(Ok(on)) => {
-                let wanted = matches!(order.verb, PowerVerb::On | PowerVerb::Cycle);
-                if on == wanted || now >= order.until {
-                    return Err(Ok(Some(on)));
-                }
-                Ok((Stage::Check, Act::ReadPower, now.plus(POLL)))
-            }
+            // The off time of a cycle is a second or more; the first reading must not come after it.
+            Observed::Accepted(Ok(())) => Ok((order.after_command(), Act::ReadPower, now)),
+            Observed::Power(Ok(on)) => order.check(on, now),
         }
     }
 

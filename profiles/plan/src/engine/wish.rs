@@ -89,8 +89,10 @@ pub fn refuse_wish(
         let text = format!("{node} is protected: {reason}; lift `protect` first");
         return Some(Refused::Forbidden(text));
     }
-    if let Some(place) = &state.spec.owned_by {
-        let text = format!("the profile of {node} is owned by {place}: change it there");
+    if let Some(owned) = state.spec.owned.as_ref().filter(|owned| owned.profile != *profile) {
+        let (place, assigned) = (&owned.place, &owned.profile);
+        let text =
+            format!("the profile of {node} is owned by {place} ({assigned}): change it there");
         return Some(Refused::Conflict(text));
     }
     if let Some(open) = state.open_switch() {
