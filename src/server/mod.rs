@@ -171,7 +171,6 @@ impl Ground {
     }
 
     /// Binds the boot services. Until the engine publishes, the table is empty and nobody is answered.
-    #[expect(clippy::type_complexity, reason = "three things that belong to one start")]
     fn bind_boot(
         &self,
         tasks: &mut JoinSet<()>,
