@@ -8,7 +8,10 @@ use api::{
 };
 use axum::{
     Extension, Json,
-    extract::{Path, Query, State, rejection::JsonRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{JsonRejection, PathRejection, QueryRejection},
+    },
     http::header,
     response::IntoResponse,
 };
@@ -17,6 +20,9 @@ use serde::Deserialize;
 use crate::{App, error::ApiError, lab::Caller};
 
 type Answer<T> = Result<Json<T>, ApiError>;
+
+/// A name in the path, or why it is none.
+type Name = Result<Path<String>, PathRejection>;
 
 /// A JSON body, or why it is none.
 type Body<T> = Result<Json<T>, JsonRejection>;
@@ -37,27 +43,24 @@ pub(crate) fn openapi() -> Ready<impl IntoResponse> {
 
 pub(crate) async fn nodes(
     State(app): State<App>,
-    Query(filter): Query<Filter>,
+    filter: Result<Query<Filter>, QueryRejection>,
 ) -> Answer<NodeList> {
+    let Query(filter) = filter.map_err(|rejection| {
+        ApiError::refused("the query is not what this path takes", rejection.body_text())
+    })?;
     Ok(Json(app.ask(app.lab.nodes(filter.nodes.as_deref())).await?))
 }
 
-pub(crate) async fn node(State(app): State<App>, Path(name): Path<String>) -> Answer<NodeDetail> {
-    Ok(Json(app.ask(app.lab.node(&name)).await?))
+pub(crate) async fn node(State(app): State<App>, name: Name) -> Answer<NodeDetail> {
+    Ok(Json(app.ask(app.lab.node(&named(name)?)).await?))
 }
 
-pub(crate) async fn history(
-    State(app): State<App>,
-    Path(name): Path<String>,
-) -> Answer<Vec<PhaseEvent>> {
-    Ok(Json(app.ask(app.lab.node(&name)).await?.history))
+pub(crate) async fn history(State(app): State<App>, name: Name) -> Answer<Vec<PhaseEvent>> {
+    Ok(Json(app.ask(app.lab.node(&named(name)?)).await?.history))
 }
 
-pub(crate) async fn timeline(
-    State(app): State<App>,
-    Path(name): Path<String>,
-) -> Answer<Vec<SightingView>> {
-    Ok(Json(app.ask(app.lab.node(&name)).await?.timeline))
+pub(crate) async fn timeline(State(app): State<App>, name: Name) -> Answer<Vec<SightingView>> {
+    Ok(Json(app.ask(app.lab.node(&named(name)?)).await?.timeline))
 }
 
 pub(crate) async fn profiles(State(app): State<App>) -> Answer<ProfileList> {
@@ -88,6 +91,13 @@ pub(crate) async fn power(
 ) -> Answer<PowerOutcome> {
     let request = read(body)?;
     Ok(Json(app.ask(app.lab.power(&caller, &request)).await?))
+}
+
+fn named(name: Name) -> Result<String, ApiError> {
+    let Path(name) = name.map_err(|rejection| {
+        ApiError::refused("the name in the path cannot be read", rejection.body_text())
+    })?;
+    Ok(name)
 }
 
 fn read<T>(body: Body<T>) -> Result<T, ApiError> {

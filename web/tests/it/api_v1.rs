@@ -127,6 +127,17 @@ async fn a_body_that_is_not_what_the_path_takes_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_path_or_query_that_cannot_be_read_is_a_problem_too() {
+    let server = Server::start();
+    for path in ["/api/v1/nodes/%ff", "/api/v1/nodes?nodes=a&nodes=b", "/api/v1/nodes?nodes=b%5B"] {
+        let answer = server.api(Method::GET, path, "").await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{path}");
+        let problem: api::Problem = serde_json::from_str(&answer.text).unwrap();
+        assert_eq!(problem.faults.len(), 1, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_browser_session_reads_the_api_but_does_not_act_on_it() {
     let server = Server::start();
     let browser = server.browser().await;

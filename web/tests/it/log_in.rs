@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode, header};
 use web::auth::{Auth, AuthError, AuthStore, TOKEN_PREFIX, User};
 
-use crate::support::{LogInForm, PASSWORD, Server, cookie};
+use crate::support::{LogInForm, PASSWORD, Server, cookie, hidden};
 
 #[tokio::test]
 async fn logging_in_leads_back_and_sets_a_cookie_no_script_can_read() {
@@ -40,11 +40,11 @@ async fn unknown_user_and_wrong_password_read_the_same() {
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         assert!(cookie(&answer.headers, "volund-session").is_none());
         assert!(answer.text.contains("Name or password is wrong."), "{}", answer.text);
-        pages.push(
-            answer.text.len() - 2 * usize::from(user == "nobody") + usize::from(user == "nobody"),
-        );
+        let secret = hidden(&answer.text, "form");
+        pages.push(answer.text.replace(&secret, "").replace(&format!("value=\"{user}\""), ""));
     }
     assert_eq!(pages[0], pages[1]);
+    assert_eq!(pages[1], pages[2]);
 }
 
 #[tokio::test]
