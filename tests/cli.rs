@@ -339,7 +339,10 @@ fn switching() -> Fake {
     )
 }
 
-const SWITCH: [&str; 5] = ["switch", "bld-[003-004]", "inspect", "--yes", "--wait"];
+const SWITCH: [&str; 6] =
+    ["switch", "bld-[003-004]", "inspect", "--yes", "--wait", "--timeout=20s"];
+/// The same with no patience.
+const SHORT: [&str; 6] = ["switch", "bld-[003-004]", "inspect", "--yes", "--wait", "--timeout=1s"];
 
 #[test]
 fn nodes_are_a_table_for_people() {
@@ -472,8 +475,7 @@ fn waiting_ends_as_the_worst_node_ends() {
         let fake = switching()
             .answers("GET /api/v1/nodes", 200, &list(vec![ours(3, "guarding"), ours(4, "arming")]))
             .answers("GET /api/v1/nodes", 200, &list(vec![ours(3, three), ours(4, four)]));
-        let args = [&SWITCH[..], &["--timeout", "1s"]].concat();
-        let ran = fake.run(&args);
+        let ran = fake.run(&SHORT);
         assert_eq!(ran.code, want, "{three} and {four}: {}", ran.story());
         let shown = ran.out.contains(&format!("bld-003  {three}: {three} for a reason"));
         assert!(shown, "{}", ran.story());
@@ -483,18 +485,30 @@ fn waiting_ends_as_the_worst_node_ends() {
 }
 
 #[test]
-fn a_switch_that_another_one_replaced_has_failed() {
+fn a_switch_that_another_one_followed_ends_as_its_history_says() {
     let ours = || blade(4, phase("01J4", "done", "done", None));
-    let other = |name| blade(3, phase("01JX", name, "by somebody else", None));
-    let first = list(vec![blade(3, phase("01J3", "booting", "waits", None)), ours()]);
-    let fake = switching().answers("GET /api/v1/nodes", 200, &first).answers(
-        "GET /api/v1/nodes",
-        200,
-        &list(vec![other("arming"), ours()]),
-    );
-    let ran = fake.run(&SWITCH);
-    assert!(ran.out.contains("bld-003  another switch took its place"), "{}", ran.story());
-    assert_eq!(ran.code, 1);
+    let first = list(vec![blade(3, phase("01J3", "arming", "waits", None)), ours()]);
+    let other = blade(3, phase("01JX", "arming", "by somebody else", None));
+    let second = list(vec![other, ours()]);
+    for (end, want) in [("done", 0), ("held", 4), ("booting", 1)] {
+        let event = |switch: &str, at_ms, phase: &str| PhaseEvent {
+            switch_id: switch.to_owned(),
+            at_ms,
+            profile: "inspect".to_owned(),
+            phase: phase.to_owned(),
+            reason: String::new(),
+            by: "admin".to_owned(),
+        };
+        let past = [event("01JX", 3, "arming"), event("01J3", 2, end), event("01J3", 1, "arming")];
+        let ran = switching()
+            .answers("GET /api/v1/nodes", 200, &first)
+            .answers("GET /api/v1/nodes", 200, &second)
+            .answers("GET /api/v1/nodes/bld-003/history", 200, &past)
+            .run(&SWITCH);
+        let said = format!("bld-003  {end}; another switch took its place");
+        assert!(ran.out.contains(&said), "{}", ran.story());
+        assert_eq!(ran.code, want, "{}", ran.story());
+    }
 }
 
 #[test]
@@ -659,6 +673,6 @@ fn a_server_that_never_comes_back_ends_the_wait_as_unreachable() {
     let fake = switching()
         .answers("GET /api/v1/nodes", 200, &list(vec![running(3), running(4)]))
         .answers("GET /api/v1/nodes", 0, &());
-    let ran = fake.run(&[&SWITCH[..], &["--timeout", "1s"]].concat());
+    let ran = fake.run(&SHORT);
     assert_eq!(ran.code, 6, "{}", ran.story());
 }

@@ -73,8 +73,8 @@ kind = "linux"
 root = "ram"
 kernel = "vmlinuz"
 initrd = ["initrd.img"]
-args = "volund.ticket={{ ticket }}"
-files = { "user-data" = { text = "hostname: {{ node }}" } }
+args = "volund.ticket={{ volund.ticket }}"
+files = { "user-data" = { text = "hostname: {{ node.name }}" } }
 timeouts = { ready = "90s" }
 [[node]]
 name = "bld-001"
