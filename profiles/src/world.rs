@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use inventory::Writer;
+use inventory::{StoreError, Writer};
 use model::{NodeName, ProfileName, UnixMillis, boot::BootIntent};
 use plan::{
     Effect, Input, NodeState, Observation, PersistError, ProfileSpec, Record, Reply, World,
@@ -88,11 +88,22 @@ impl World for LiveWorld {
     async fn persist(&mut self, batch: Vec<Record>) -> Result<(), PersistError> {
         let records = batch.len();
         let rows: Result<Vec<_>, _> = batch.into_iter().map(journal::to_row).collect();
-        let rows = rows.map_err(|why| PersistError { records, why })?;
+        let rows = rows.map_err(|why| PersistError { records, why, lasting: true })?;
         self.writer.submit(rows).await.map_err(|error| {
             let source = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            PersistError { records, why: format!("{error}{}", source.unwrap_or_default()) }
+            let why = format!("{error}{}", source.unwrap_or_default());
+            let lasting = matches!(
+                error,
+                StoreError::Conflict { .. } | StoreError::Encode { .. } | StoreError::Stopped
+            );
+            PersistError { records, why, lasting }
         })
+    }
+
+    async fn wait(&mut self, moment: UnixMillis, why: &PersistError) -> bool {
+        tracing::error!(error = %why, "nothing is switched until this is kept; trying again");
+        let pause = tokio::time::sleep(moment.since(now()));
+        self.stop.run_until_cancelled(pause).await.is_some()
     }
 
     fn start(&mut self, effect: Effect) {

@@ -1,6 +1,6 @@
 //! The world the engine acts in, and the loop around it.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use model::{UnixMillis, boot::BootIntent};
 
@@ -14,14 +14,19 @@ pub struct PersistError {
     pub records: usize,
     /// Why, without secrets.
     pub why: String,
+    /// Whether trying again cannot help: the record contradicts what is stored.
+    pub lasting: bool,
 }
+
+/// Time between two tries to make a batch durable.
+const PERSIST_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why the loop ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
     /// The world ended: shutdown, or the end of a simulation.
     WorldEnded,
-    /// A batch could not be made durable; the state in memory is no longer the state on record.
+    /// A batch can never be made durable; the state in memory is no longer the state on record.
     NotDurable(PersistError),
 }
 
@@ -36,6 +41,10 @@ pub trait World {
         &mut self,
         batch: Vec<Record>,
     ) -> impl Future<Output = Result<(), PersistError>> + Send;
+    /// Waits until `moment`, taking no inputs: senders wait. `false` when the world ends meanwhile. Called while
+    /// a batch cannot be made durable, with the reason.
+    fn wait(&mut self, moment: UnixMillis, why: &PersistError)
+    -> impl Future<Output = bool> + Send;
     /// Begins to carry out an effect. Its observation comes back through [`World::next`], exactly once.
     fn start(&mut self, effect: Effect);
     /// Sends an answer to whoever waits; a caller that has gone is no error.
@@ -59,10 +68,8 @@ pub async fn run<W: World>(engine: &mut Engine, world: &mut W) -> Stopped {
             output.extend(engine.handle(input, world.now(), chance));
         }
         output.extend(engine.tick(world.now()));
-        if !output.records.is_empty()
-            && let Err(error) = world.persist(std::mem::take(&mut output.records)).await
-        {
-            return Stopped::NotDurable(error);
+        if let Err(stopped) = keep(std::mem::take(&mut output.records), world).await {
+            return stopped;
         }
         let changes = engine.take_changes();
         if !changes.is_empty() {
@@ -73,6 +80,25 @@ pub async fn run<W: World>(engine: &mut Engine, world: &mut W) -> Stopped {
         match world.next(engine.deadline()).await {
             Some(batch) => inputs = batch,
             None => return Stopped::WorldEnded,
+        }
+    }
+}
+
+/// Makes a batch durable, however long the disk takes: a full one stops switches, not the engine.
+async fn keep<W: World>(batch: Vec<Record>, world: &mut W) -> Result<(), Stopped> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    loop {
+        match world.persist(batch.clone()).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.lasting => return Err(Stopped::NotDurable(error)),
+            Err(error) => {
+                let again = world.now().plus(PERSIST_AGAIN);
+                if !world.wait(again, &error).await {
+                    return Err(Stopped::WorldEnded);
+                }
+            }
         }
     }
 }

@@ -459,7 +459,16 @@ impl World for SimWorld {
             self.journal.sync();
         }
         let why = "the process was killed".to_owned();
-        ready(if alive { Ok(()) } else { Err(PersistError { records, why }) })
+        ready(if alive { Ok(()) } else { Err(PersistError { records, why, lasting: true }) })
+    }
+
+    /// Nothing here fails for a while: a world that is killed ends.
+    fn wait(
+        &mut self,
+        _moment: UnixMillis,
+        _why: &PersistError,
+    ) -> impl Future<Output = bool> + Send {
+        ready(false)
     }
 
     fn start(&mut self, effect: Effect) {
