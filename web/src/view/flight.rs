@@ -62,19 +62,18 @@ impl Flight {
 }
 
 fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
-    let runs: Vec<&[SightingView]> =
-        timeline.chunk_by(|left, right| word(&left.kind) == word(&right.kind)).collect();
+    let runs = runs(timeline);
     let begins = runs.iter().skip(1).map(|run| run.first().map(|seen| seen.at_ms));
     let ends: Vec<Option<i64>> = begins.chain([None]).collect();
-    let stage = |(run, end): (&&[SightingView], Option<i64>)| {
+    let stage = |(run, next): (&Vec<&SightingView>, Option<i64>)| {
         let (begin, last) = (run.first()?, run.last()?);
-        let end = end.unwrap_or(last.at_ms);
+        let end = next.unwrap_or(last.at_ms).max(last.at_ms);
         let took = end.saturating_sub(begin.at_ms).max(0);
         let fault = run.iter().any(|seen| is_fault(&seen.kind));
         Some(Stage {
             state: if fault { "fail" } else { "done" },
             icon: if fault { "r-held" } else { "i-check" },
-            word: word(&begin.kind),
+            word: word(begin),
             text: run.iter().rfind(|seen| !fault || is_fault(&seen.kind))?.text.clone(),
             from: per_cent(begin.at_ms.saturating_sub(first), span),
             width: per_cent(took.max(span / 200), span),
@@ -82,6 +81,24 @@ fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
         })
     };
     runs.iter().zip(ends).filter_map(stage).collect()
+}
+
+/// Neighbours of one kind. The end of a transfer is told when the next stage may have begun already; it
+/// belongs to the stage that began it.
+fn runs(timeline: &[SightingView]) -> Vec<Vec<&SightingView>> {
+    let mut runs: Vec<Vec<&SightingView>> = Vec::new();
+    for seen in timeline {
+        let same = |run: &&mut Vec<&SightingView>| {
+            run.first().is_some_and(|begin| word(begin) == word(seen))
+        };
+        let is_end = matches!(seen.kind.as_str(), "tftp-done" | "tftp-failed" | "tftp-probe");
+        let back = if is_end { runs.len() } else { 1 };
+        match runs.iter_mut().rev().take(back).find(same) {
+            Some(run) => run.push(seen),
+            None => runs.push(vec![seen]),
+        }
+    }
+    runs
 }
 
 fn per_cent(part: i64, whole: i64) -> String {
@@ -98,13 +115,15 @@ fn ticks(span: i64) -> Vec<(String, String)> {
     marks.map(|at| (per_cent(at, span), duration(at))).collect()
 }
 
-fn word(kind: &str) -> &'static str {
+fn word(seen: &SightingView) -> &'static str {
+    let kind = seen.kind.as_str();
     match kind.split_once('-').map_or(kind, |(family, _)| family) {
         "dhcp" => "DHCP",
         "tftp" => "Loader by TFTP",
-        "http" => "Files by HTTP",
+        // The agent's calls are HTTP as well.
+        "http" if seen.text.contains(" /agent/") => "Agent",
+        "http" | "kernel" => "Files by HTTP",
         "script" => "Boot script",
-        "kernel" => "Kernel",
         "agent" => "Agent",
         "refused" => "Refused",
         _ => "Seen",
@@ -152,5 +171,19 @@ mod tests {
             ]
         );
         assert_eq!(stages.get(1).unwrap().text, "tftp-failed at 1600");
+    }
+
+    #[test]
+    fn the_end_of_a_transfer_belongs_to_where_it_began() {
+        let timeline = [
+            seen(0, "tftp-read"),
+            seen(10, "dhcp-in"),
+            seen(20, "tftp-done"),
+            seen(30, "dhcp-out"),
+            seen(40, "http-done"),
+            seen(50, "kernel-whole"),
+        ];
+        let words: Vec<&str> = stages(&timeline, 0, 50).iter().map(|stage| stage.word).collect();
+        assert_eq!(words, ["Loader by TFTP", "DHCP", "Files by HTTP"]);
     }
 }

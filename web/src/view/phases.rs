@@ -61,6 +61,8 @@ pub(crate) struct Phases {
     pub(crate) reason: String,
     pub(crate) remedy: String,
     pub(crate) level: &'static str,
+    /// Whether the switch is under way.
+    pub(crate) open: bool,
 }
 
 impl Phases {
@@ -73,6 +75,7 @@ impl Phases {
             steps: steps(node, history, clock),
             reason: node.phase.reason.clone().unwrap_or_default(),
             remedy: node.phase.remedy.clone().unwrap_or_default(),
+            open: node.phase.open,
             level: if standing.needs_a_person() { "held" } else { "" },
         }
     }
@@ -83,6 +86,8 @@ fn steps(node: &NodeView, history: &[PhaseEvent], clock: &Clock) -> Vec<Step> {
     let mut events: Vec<&PhaseEvent> =
         history.iter().filter(|event| event.switch_id == *id).collect();
     events.sort_by_key(|event| event.at_ms);
+    // News within a phase is no new phase.
+    events.dedup_by(|later, earlier| later.phase == earlier.phase);
     let ends = events.iter().skip(1).map(|event| Some(event.at_ms)).chain([None]);
     let mut steps: Vec<Step> =
         events.iter().zip(ends).map(|(event, end)| passed(node, event, end, clock)).collect();

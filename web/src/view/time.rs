@@ -50,10 +50,11 @@ impl Clock {
     }
 }
 
-/// `0.6 s`, `38 s`, `1 min 42 s`, `2 h 5 min`. Negative spans, from a clock that stepped back, are `0 s`.
+/// `12 ms`, `0.6 s`, `38 s`, `1 min 42 s`, `2 h 5 min`. Negative spans, from a clock that stepped back, are `0 s`.
 pub(crate) fn duration(millis: i64) -> String {
     let seconds = millis.max(0) / 1_000;
     match seconds {
+        0 if (1..100).contains(&millis) => format!("{millis} ms"),
         0 if millis > 0 => format!("0.{} s", millis / 100),
         0..60 => format!("{seconds} s"),
         60..3_600 if seconds % 60 == 0 => format!("{} min", seconds / 60),
@@ -82,6 +83,7 @@ mod tests {
         let cases = [
             (-5, "0 s"),
             (0, "0 s"),
+            (12, "12 ms"),
             (640, "0.6 s"),
             (38_000, "38 s"),
             (102_000, "1 min 42 s"),
