@@ -1,4 +1,9 @@
 //! The command line as a process against a server that answers what a test wants: output and exit codes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, its helpers too"
+)]
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -70,6 +70,8 @@ pub enum FileSource {
 /// How long each phase of a switch may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
+    /// How long the BMC may be silent or busy in a phase that only speaks to it.
+    pub bmc: Duration,
     /// From power on to the first DHCP request.
     pub post: Duration,
     /// From there to the kernel.
@@ -85,10 +87,12 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// 8, 6 and 15 minutes, since an old blade's self-test is slow; 60 s to shut down; 10 s of rest.
+    /// 60 s for the BMC; 8, 6 and 15 minutes, since an old blade's self-test is slow; 60 s to shut down; 10 s of
+    /// rest.
     fn default() -> Self {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         Self {
+            bmc: minutes(1),
             post: minutes(8),
             boot: minutes(6),
             ready: minutes(15),
@@ -309,6 +313,7 @@ fn read_timeouts(fields: &Fields<'_>) -> Timeouts {
     let Some(table) = fields.table("timeouts", format!("{}: timeouts", fields.subject)) else {
         return timeouts;
     };
+    timeouts.bmc = table.duration("bmc").unwrap_or(timeouts.bmc);
     timeouts.post = table.duration("post").unwrap_or(timeouts.post);
     timeouts.boot = table.duration("boot").unwrap_or(timeouts.boot);
     timeouts.ready = table.duration("ready").unwrap_or(timeouts.ready);
