@@ -99,6 +99,10 @@ pub fn step(switch: &mut Switch, event: Event, around: &Around) -> Step {
 
 fn enter(switch: &mut Switch, now: UnixMillis) -> Step {
     switch.until = switch.until.max(now.plus(GRACE.min(bound(switch, switch.phase))));
+    // The request to shut down may have died with the process; asking twice harms nobody, cutting does.
+    if switch.phase == Phase::PoweringOff && switch.hard_sent.is_none() {
+        switch.soft_sent = None;
+    }
     let due = match switch.phase {
         Phase::Guarding | Phase::PoweringOff | Phase::PoweringOn | Phase::Verifying => {
             vec![read(now)]
