@@ -106,10 +106,12 @@ fn per_cent(part: i64, whole: i64) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
-/// Whole seconds or minutes on the axis, four at most.
+/// Round times on the axis, five at most.
 fn ticks(span: i64) -> Vec<(String, String)> {
-    const STEPS: [i64; 10] =
-        [1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 120_000, 300_000, 600_000, 1_800_000];
+    const STEPS: [i64; 15] = [
+        5, 10, 20, 50, 200, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 120_000, 300_000, 600_000,
+        1_800_000,
+    ];
     let step = STEPS.into_iter().find(|step| span / step <= 4).unwrap_or(span);
     let marks = (0..=4).map(|number| number * step).take_while(|at| *at <= span);
     marks.map(|at| (per_cent(at, span), duration(at))).collect()
