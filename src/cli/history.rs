@@ -10,7 +10,7 @@ use super::{
     terminal::{Terminal, now_ms},
 };
 
-/// Show the phases of a node's switches, newest first
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Which node, such as bld-003

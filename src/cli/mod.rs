@@ -38,20 +38,27 @@ pub use self::{exit::ExitCode, terminal::Terminal, trouble::Trouble};
     after_long_help = exit::table()
 )]
 struct Cli {
-    #[command(flatten)]
-    server: Server,
     #[command(subcommand)]
     command: Command,
+}
+
+/// A command that talks to a server.
+#[derive(Debug, clap::Args)]
+struct Online<A: clap::Args> {
+    #[command(flatten)]
+    args: A,
+    #[command(flatten)]
+    server: Server,
 }
 
 /// Which server, and by which right.
 #[derive(Debug, clap::Args)]
 struct Server {
     /// The server [default: VOLUND_URL, else http://127.0.0.1:8443]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// A file that holds the API token [default: VOLUND_TOKEN]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     token_file: Option<PathBuf>,
 }
 
@@ -61,12 +68,18 @@ enum Command {
     /// Try volund against a modelled enclosure: no root, loopback only
     Demo(crate::demo::DemoArgs),
     Twin(daemon::TwinArgs),
-    Nodes(nodes::Args),
-    Node(node::Args),
-    Switch(switch::Args),
-    Power(power::Args),
-    History(history::Args),
-    Profiles(profiles::Args),
+    /// List nodes: power, profile, phase, watts, last sighting
+    Nodes(Online<nodes::Args>),
+    /// Show one node: state, hardware, timeline of its last boot, history, watts
+    Node(Online<node::Args>),
+    /// Switch nodes to a profile: says what will happen, asks, does it
+    Switch(Online<switch::Args>),
+    /// Switch power through the BMC and read it back; off and cycle ask first
+    Power(Online<power::Args>),
+    /// Show the phases of a node's switches, newest first
+    History(Online<history::Args>),
+    /// List the profiles nodes can be switched to
+    Profiles(Online<profiles::Args>),
     Check(check::Args),
     Image(image::Args),
     Passwd(passwd::Args),
@@ -111,22 +124,23 @@ pub fn run(args: impl IntoIterator<Item = OsString>, terminal: &mut Terminal) ->
 }
 
 fn carry_out(cli: Cli, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
-    let server = cli.server;
     match cli.command {
-        Command::Nodes(args) => {
+        Command::Nodes(Online { args, server }) => {
             online(async { nodes::run(args, &server.client()?, terminal).await })
         }
-        Command::Node(args) => online(async { node::run(args, &server.client()?, terminal).await }),
-        Command::Switch(args) => {
+        Command::Node(Online { args, server }) => {
+            online(async { node::run(args, &server.client()?, terminal).await })
+        }
+        Command::Switch(Online { args, server }) => {
             online(async { switch::run(args, &server.client()?, terminal).await })
         }
-        Command::Power(args) => {
+        Command::Power(Online { args, server }) => {
             online(async { power::run(args, &server.client()?, terminal).await })
         }
-        Command::History(args) => {
+        Command::History(Online { args, server }) => {
             online(async { history::run(args, &server.client()?, terminal).await })
         }
-        Command::Profiles(args) => {
+        Command::Profiles(Online { args, server }) => {
             online(async { profiles::run(args, &server.client()?, terminal).await })
         }
         Command::Serve(args) => daemon::serve(&args),

@@ -11,7 +11,7 @@ use super::{
     terminal::{Terminal, clean, now_ms, or_dash},
 };
 
-/// Show one node: state, hardware, timeline of its last boot, history, watts
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Which node, such as bld-003

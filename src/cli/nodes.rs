@@ -10,7 +10,7 @@ use super::{
     terminal::{Terminal, clean, or_dash},
 };
 
-/// List nodes: power, profile, phase, watts, last sighting
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Which nodes, such as bld-[003,006-010]; all when left out

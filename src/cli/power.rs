@@ -10,7 +10,7 @@ use super::{
     terminal::{Terminal, clean},
 };
 
-/// Switch power through the BMC and read it back; off and cycle ask first
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Which nodes, such as bld-[003,006-010]

@@ -9,7 +9,7 @@ use super::{
     terminal::{Terminal, or_dash},
 };
 
-/// List the profiles nodes can be switched to
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print the API's answer

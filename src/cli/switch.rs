@@ -14,7 +14,7 @@ use super::{
 };
 use crate::config::duration;
 
-/// Switch nodes to a profile: says what will happen, asks, does it
+/// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Which nodes, such as bld-[003,006-010]
