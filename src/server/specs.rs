@@ -20,8 +20,6 @@ use profiles::{
 
 use crate::config::{BootMode, Boots, Config, FileSource, Linux, Network, Node, Profile};
 
-/// How long one BMC phase of a switch may last.
-const BMC_BOUND: std::time::Duration = std::time::Duration::from_secs(60);
 /// From cutting power to reading off.
 const HARD_OFF: std::time::Duration = std::time::Duration::from_secs(30);
 
@@ -39,7 +37,7 @@ pub(super) fn specs(config: &Config) -> Specs {
 fn profile_spec(profile: &Profile) -> ProfileSpec {
     let timeouts = profile.timeouts;
     let bounds = Bounds {
-        bmc: BMC_BOUND + timeouts.off_settle,
+        bmc: timeouts.bmc + timeouts.off_settle,
         soft_off: timeouts.soft_off,
         hard_off: HARD_OFF,
         off_settle: timeouts.off_settle,

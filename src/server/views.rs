@@ -5,7 +5,10 @@ use api::{
     SightingView,
 };
 use inventory::{FactsRow, HistoryRow};
-use model::{RootKind, Sighting, power::PowerSample};
+use model::{
+    RootKind, Sighting,
+    power::{NoReading, PowerSample},
+};
 use plan::{NodeState, ProfileKind, ProfileSpec};
 
 use crate::config::{Config, Node};
@@ -42,7 +45,7 @@ pub(super) fn node(row: &Row<'_>) -> NodeView {
         wanted: wish.or(assigned).filter(|wanted| Some(wanted) != settled.as_ref()),
         profile: settled,
         phase: phase(state),
-        watts: quantity(*sample),
+        watts: watts(state, *sample),
         last_sighting: last.map(sighting),
         protected: state.spec.protected.clone(),
         profiles: node.profiles.iter().map(ToString::to_string).collect(),
@@ -55,6 +58,17 @@ pub(super) fn power_state(on: Option<bool>) -> PowerState {
         Some(false) => PowerState::Off,
         None => PowerState::Unknown,
     }
+}
+
+/// The draw of a node. A meter that says nothing while the node is off is worth its own words: what a machine
+/// draws on standby is not known then, and not zero.
+fn watts(state: &NodeState, sample: PowerSample) -> Quantity {
+    let off = state.power.is_some_and(|(on, _)| !on);
+    let mut quantity = quantity(sample);
+    if off && sample == Err(NoReading::MeterSaysNone) {
+        quantity.absent = Some("it is off, and its meter tells no standby draw".to_owned());
+    }
+    quantity
 }
 
 fn phase(state: &NodeState) -> PhaseView {
