@@ -31,8 +31,9 @@ pub struct Listener {
     /// The interface to hear broadcasts on. Without one, only datagrams to `server` itself are heard: relayed
     /// ones, as on loopback.
     pub interface: Option<String>,
-    /// UDP port of DHCP; 67 but in tests and the demo.
-    pub dhcp_port: u16,
+    /// UDP port of DHCP; 67 but in tests and the demo. `None`: another server gives addresses there, and we are
+    /// silent.
+    pub dhcp_port: Option<u16>,
     /// UDP port of TFTP; 69 but in tests and the demo.
     pub tftp_port: u16,
     /// TCP port of the boot HTTP service; 8067 by default.

@@ -34,8 +34,8 @@ pub struct PxeServer;
 /// Where the services of a listener are heard, in the order of [`PxeConfig::listeners`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
-    /// DHCP.
-    pub dhcp: SocketAddrV4,
+    /// DHCP, where we serve it.
+    pub dhcp: Option<SocketAddrV4>,
     /// TFTP.
     pub tftp: SocketAddrV4,
     /// HTTP.
@@ -44,7 +44,7 @@ pub struct Bound {
 
 /// The sockets of a listener.
 struct Sockets {
-    dhcp: UdpSocket,
+    dhcp: Option<UdpSocket>,
     tftp: UdpSocket,
     http: TcpListener,
 }
@@ -78,14 +78,17 @@ impl PxeServer {
         let mut bound = vec![];
         for (listener, Sockets { dhcp, tftp, http }) in config.listeners.iter().zip(sockets) {
             let server = listener.server;
+            let dhcp_port = dhcp.as_ref().map(|dhcp| port_of(dhcp.local_addr(), "DHCP", server));
             bound.push(Bound {
-                dhcp: SocketAddrV4::new(server, port_of(dhcp.local_addr(), "DHCP", server)?),
+                dhcp: dhcp_port.transpose()?.map(|port| SocketAddrV4::new(server, port)),
                 tftp: SocketAddrV4::new(server, port_of(tftp.local_addr(), "TFTP", server)?),
                 http: SocketAddrV4::new(server, port_of(http.local_addr(), "HTTP", server)?),
             });
             let (one, two, three) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
             let limits = config.tftp;
-            tasks.spawn_blocking(move || dhcp_server::run(&one, &dhcp, server));
+            if let Some(dhcp) = dhcp {
+                tasks.spawn_blocking(move || dhcp_server::run(&one, &dhcp, server));
+            }
             tasks.spawn_blocking(move || tftp_server::run(&two, &tftp, server, limits));
             tasks.spawn_blocking(move || http_boot::run(&three, &http));
         }
@@ -103,7 +106,9 @@ impl Sockets {
         let timed = SockRef::from(&http).set_read_timeout(Some(LOOK_UP));
         timed.map_err(|source| PxeError::bind("HTTP", addr, source))?;
         Ok(Self {
-            dhcp: bind_dhcp(server, dhcp_port, interface.as_deref())?,
+            dhcp: dhcp_port
+                .map(|port| bind_dhcp(server, port, interface.as_deref()))
+                .transpose()?,
             tftp: bind_udp("TFTP", SocketAddrV4::new(server, tftp_port), None)?,
             http,
         })

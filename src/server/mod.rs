@@ -34,7 +34,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use web::lab::Changed;
 
-use crate::config::{CipherSuite, Config, Network};
+use crate::config::{CipherSuite, Config, DhcpMode, Network};
 
 /// Sightings that may wait for the engine; older ones are dropped and counted.
 const SIGHTINGS: usize = 4_096;
@@ -318,7 +318,10 @@ fn boot_listener(network: &Network) -> Listener {
     Listener {
         server: network.server,
         interface: network.interface.clone(),
-        dhcp_port: network.dhcp_port,
+        dhcp_port: match network.dhcp {
+            DhcpMode::Reserved => Some(network.dhcp_port),
+            DhcpMode::Off => None,
+        },
         tftp_port: network.tftp_port,
         http_port: network.http_port,
     }

@@ -18,7 +18,7 @@ impl Relay {
     fn new(lab: &Lab) -> Self {
         let socket = UdpSocket::bind(at(RELAY)).unwrap();
         socket.set_read_timeout(Some(BOUND)).unwrap();
-        Self { socket, server: lab.bound.dhcp }
+        Self { socket, server: lab.bound.dhcp.unwrap() }
     }
 
     fn send(&self, message: &ClientMessage) {
@@ -119,11 +119,12 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
     let taken = Listener {
         server: SERVER,
         interface: None,
-        dhcp_port: lab.bound.dhcp.port(),
+        dhcp_port: Some(lab.bound.dhcp.unwrap().port()),
         tftp_port: 0,
         http_port: 0,
     };
-    let foreign = Listener { server: Ipv4Addr::new(192, 0, 2, 1), dhcp_port: 0, ..taken.clone() };
+    let foreign =
+        Listener { server: Ipv4Addr::new(192, 0, 2, 1), dhcp_port: Some(0), ..taken.clone() };
     let start = |listener| {
         let (calls, _kept) = tokio::sync::mpsc::channel(1);
         let mut tasks = tokio::task::JoinSet::new();

@@ -151,7 +151,7 @@ async fn a_whole_kernel_is_told_and_the_next_boot_is_a_new_attempt() {
     let relay = std::net::UdpSocket::bind(at(RELAY)).unwrap();
     let rom = ClientMessage::pxe(DhcpKind::Discover, 1, MAC, ClientArch(0)).message();
     let relayed = rom.through_relay(RELAY, &RelayInfo::default());
-    relay.send_to(&relayed.encode(), lab.bound.dhcp).unwrap();
+    relay.send_to(&relayed.encode(), lab.bound.dhcp.unwrap()).unwrap();
     let seen = lab.until("the DISCOVER", |what| matches!(what, Sighted::DhcpIn { .. })).await;
     let second = seen.last().unwrap().attempt;
     assert!(second > first, "{second:?} after {first:?}");

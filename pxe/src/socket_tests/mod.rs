@@ -70,8 +70,13 @@ impl Lab {
         let table = Arc::new(ArcSwap::from_pointee(BootTable::default()));
         let (sender, calls) = mpsc::channel(64);
         let (sink, stop) = (SightingSink::new(10_000), CancellationToken::new());
-        let listener =
-            Listener { server: SERVER, interface: None, dhcp_port: 0, tftp_port: 0, http_port: 0 };
+        let listener = Listener {
+            server: SERVER,
+            interface: None,
+            dhcp_port: Some(0),
+            tftp_port: 0,
+            http_port: 0,
+        };
         let mut tasks = JoinSet::new();
         let bound = PxeServer::start(
             &PxeConfig::new(vec![listener]),
