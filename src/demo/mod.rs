@@ -114,10 +114,11 @@ impl Demo {
             anyhow::anyhow!("the demo's own configuration is wrong:\n{faults}")
         })?;
         let server = Server::start(config, stop).await?;
-        let Some(bound) = server.boot.values().next() else {
-            bail!("the demo has no boot network")
+        let bound = server.boot.values().next();
+        let Some((dhcp, tftp)) = bound.and_then(|bound| Some((bound.dhcp?, bound.tftp))) else {
+            bail!("the demo has no boot network");
         };
-        lab.connect(BootServices { dhcp: bound.dhcp.into(), tftp_port: bound.tftp.port() });
+        lab.connect(BootServices { dhcp: dhcp.into(), tftp_port: tftp.port() });
         let token = server.mint_token("demo").await?;
         let url = format!("http://{}", server.operator);
         let env_file = state.dir.join("demo.env");
