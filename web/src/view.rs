@@ -70,6 +70,19 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end())
 }
 
+/// `text` as a sentence of a page: the plan's words begin small and have no full stop. A first word that is a
+/// name (`bld-003`, `iPXE`) stays as it is.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_name = !word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| if is_name { first } else { first.to_ascii_uppercase() });
+    let ends = text.is_empty() || text.ends_with(['.', '!', '?', '…']);
+    let stop = if ends { "" } else { "." };
+    first.into_iter().chain(rest).chain(stop.chars()).collect()
+}
+
 /// `1 node`, `3 nodes`.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -90,6 +103,20 @@ mod tests {
         assert_eq!(node_href(name), "/nodes/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E");
         assert_eq!(id_part("a\" b\r\n<"), "a__b___");
         assert_eq!(node_href("bld-003"), "/nodes/bld-003");
+    }
+
+    #[test]
+    fn a_sentence_begins_large_unless_a_name_begins_it() {
+        let cases = [
+            ("no DHCP within 300 s", "No DHCP within 300 s."),
+            ("its payload reported (while booting)", "Its payload reported (while booting)."),
+            ("bld-003 is off", "bld-003 is off."),
+            ("iPXE asked twice.", "iPXE asked twice."),
+            ("", ""),
+        ];
+        for (text, want) in cases {
+            assert_eq!(sentence(text), want);
+        }
     }
 
     #[test]

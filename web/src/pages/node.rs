@@ -22,6 +22,7 @@ use crate::{
         phases::{Phases, phase_word},
         plot::Plot,
         role::{Standing, power_word},
+        sentence,
         time::duration,
         url_part,
     },
@@ -258,11 +259,11 @@ impl Past {
         let (first, last) = (events.first()?, events.last()?);
         let failed = matches!(last.phase.as_str(), "held" | "failed");
         let step = |event: &&PhaseEvent| {
-            (clock.second(event.at_ms), phase_word(&event.phase), event.reason.clone())
+            (clock.second(event.at_ms), phase_word(&event.phase), sentence(&event.reason))
         };
         let word = phase_word(&last.phase);
         let result = match last.phase.as_str() {
-            "held" | "failed" => format!("{word}: {}", last.reason),
+            "held" | "failed" => format!("{word}. {}", sentence(&last.reason)),
             "done" => word,
             _ => format!("under way: {word}"),
         };

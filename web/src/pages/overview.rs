@@ -42,6 +42,8 @@ struct Page<'a> {
     shell: Shell,
     title: String,
     day: String,
+    /// When the page was made: said until the stream tells the time.
+    time: String,
     partials: &'a Partials,
     fronts: Vec<Front>,
     rows: Vec<String>,
@@ -61,6 +63,7 @@ async fn page(ask: &Ask) -> Result<Response, ApiError> {
         shell,
         title: headline(&overview.list),
         day: overview.clock.day(),
+        time: overview.clock.second(overview.clock.now.0),
         partials: &partials,
         fronts,
         rows,

@@ -18,7 +18,7 @@ use crate::{
     auth::FlashLevel,
     error::ApiError,
     guard::Fields,
-    view::{Html, RoleTag, count, node_href, role::power_word, url_part},
+    view::{Html, RoleTag, count, node_href, role::power_word, sentence, url_part},
 };
 
 /// A node in the picker.
@@ -267,8 +267,8 @@ impl PlanRow {
             from: RoleTag::of_profile(node.from.as_deref()),
             to: RoleTag::of_profile(Some(&preview.profile)),
             power: power_word(node.power),
-            steps: node.steps.clone(),
-            blocked: node.blocked.clone(),
+            steps: node.steps.iter().map(|step| sentence(step)).collect(),
+            blocked: node.blocked.iter().map(|why| sentence(why)).collect(),
             destructive: node.destructive,
             without_href: format!("/switch?{picks}profile={}", url_part(&preview.profile)),
         }

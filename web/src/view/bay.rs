@@ -4,9 +4,12 @@ use api::{NodeView, PowerState};
 use askama::Template;
 
 use super::{
-    Clock, Figure, RoleTag, cut, id_part, node_href,
+    Clock, Figure, RoleTag, cut,
+    flight::stage_word,
+    id_part, node_href,
     phases::{phase_word, progress},
     role::{Standing, power_word},
+    sentence,
 };
 
 /// Full length of the watt bar.
@@ -67,7 +70,7 @@ impl Bay {
             sub: sub(node, standing),
             progress: progress(&node.phase.name).filter(|_| standing == Standing::Switching),
             seen: node.last_sighting.as_ref().map_or_else(String::new, |seen| {
-                format!("{} {}", clock.minute(seen.at_ms), cut(&seen.text, 40))
+                format!("{} {}", clock.minute(seen.at_ms), stage_word(seen))
             }),
             bar: Bar::of(node),
             figure,
@@ -95,7 +98,7 @@ impl Bar {
 
 /// The line under the role.
 fn sub(node: &NodeView, standing: Standing) -> String {
-    let reason = || node.phase.reason.as_deref().map_or_else(String::new, |why| cut(why, 60));
+    let reason = || cut(&sentence(node.phase.reason.as_deref().unwrap_or_default()), 60);
     match standing {
         Standing::Switching => phase_word(&node.phase.name),
         Standing::Held | Standing::Failed => reason(),

@@ -3,7 +3,10 @@
 use api::SightingView;
 use askama::Template;
 
-use super::time::{Clock, duration};
+use super::{
+    count,
+    time::{Clock, duration},
+};
 
 /// More sightings than this are not written into the page; the API has all.
 const MAX_LINES: usize = 200;
@@ -34,34 +37,49 @@ pub(crate) struct Flight {
     stages: Vec<Stage>,
     lines: Vec<Line>,
     hidden: usize,
+    /// All sightings.
+    total: usize,
     ticks: Vec<(String, String)>,
 }
 
 impl Flight {
     pub(crate) fn of(timeline: &[SightingView], clock: &Clock) -> Self {
-        let hidden = timeline.len().saturating_sub(MAX_LINES);
-        let lines = timeline.iter().skip(hidden).map(|seen| Line {
+        let (waits, boot): (Vec<&SightingView>, Vec<&SightingView>) =
+            timeline.iter().partition(|seen| is_wait(seen));
+        let hidden = boot.len().saturating_sub(MAX_LINES);
+        let lines = boot.iter().skip(hidden).map(|seen| Line {
             at: clock.second(seen.at_ms),
             text: seen.text.clone(),
-            state: if is_fault(&seen.kind) { "fail" } else { "done" },
+            state: if is_fault(seen) { "fail" } else { "done" },
         });
-        let (first, last) = match timeline {
-            [] => (0, 0),
-            [first, .., last] => (first.at_ms, last.at_ms),
-            [only] => (only.at_ms, only.at_ms),
-        };
-        let span = last.saturating_sub(first).max(1);
+        let first = boot.first().map_or(0, |seen| seen.at_ms);
+        let span = boot.last().map_or(0, |seen| seen.at_ms).saturating_sub(first).max(1);
         Self {
             started: timeline.first().map_or_else(String::new, |seen| clock.second(seen.at_ms)),
-            stages: stages(timeline, first, span),
-            lines: lines.collect(),
+            stages: stages(&boot, first, span),
+            lines: lines.chain(waiting(&waits, clock)).collect(),
             hidden,
+            total: timeline.len(),
             ticks: ticks(span),
         }
     }
 }
 
-fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
+/// The agent that has reported and asks what to do now, every few seconds as long as it waits: no part of the
+/// boot, and no line each.
+fn is_wait(seen: &SightingView) -> bool {
+    let says = |key: &str, what: &str| seen.detail.get(key).is_some_and(|value| value == what);
+    (says("verb", "next") || says("path", "/agent/v1/next")) && !is_fault(seen)
+}
+
+fn waiting(waits: &[&SightingView], clock: &Clock) -> Option<Line> {
+    let asked = waits.iter().filter(|seen| seen.kind == "agent").count();
+    let last = waits.last()?;
+    let text = format!("agent waits for orders, {}", count(asked, "time asked", "times asked"));
+    Some(Line { at: clock.second(last.at_ms), text, state: "done" })
+}
+
+fn stages(timeline: &[&SightingView], first: i64, span: i64) -> Vec<Stage> {
     let runs = runs(timeline);
     let begins = runs.iter().skip(1).map(|run| run.first().map(|seen| seen.at_ms));
     let ends: Vec<Option<i64>> = begins.chain([None]).collect();
@@ -69,15 +87,15 @@ fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
         let (begin, last) = (run.first()?, run.last()?);
         let end = next.unwrap_or(last.at_ms).max(last.at_ms);
         let took = end.saturating_sub(begin.at_ms).max(0);
-        let fault = run.iter().any(|seen| is_fault(&seen.kind));
+        let fault = run.iter().any(|seen| is_fault(seen));
         Some(Stage {
             state: if fault { "fail" } else { "done" },
             icon: if fault { "r-held" } else { "i-check" },
-            word: word(begin),
-            text: run.iter().rfind(|seen| !fault || is_fault(&seen.kind))?.text.clone(),
+            word: stage_word(begin),
+            text: run.iter().rfind(|seen| !fault || is_fault(seen))?.text.clone(),
             from: per_cent(begin.at_ms.saturating_sub(first), span),
             width: per_cent(took.max(span / 200), span),
-            took: duration(took),
+            took: if took == 0 { "< 1 ms".to_owned() } else { duration(took) },
         })
     };
     runs.iter().zip(ends).filter_map(stage).collect()
@@ -85,11 +103,11 @@ fn stages(timeline: &[SightingView], first: i64, span: i64) -> Vec<Stage> {
 
 /// Neighbours of one kind. The end of a transfer is told when the next stage may have begun already; it
 /// belongs to the stage that began it.
-fn runs(timeline: &[SightingView]) -> Vec<Vec<&SightingView>> {
+fn runs<'a>(timeline: &[&'a SightingView]) -> Vec<Vec<&'a SightingView>> {
     let mut runs: Vec<Vec<&SightingView>> = Vec::new();
-    for seen in timeline {
+    for seen in timeline.iter().copied() {
         let same = |run: &&mut Vec<&SightingView>| {
-            run.first().is_some_and(|begin| word(begin) == word(seen))
+            run.first().is_some_and(|begin| stage_word(begin) == stage_word(seen))
         };
         let is_end = matches!(seen.kind.as_str(), "tftp-done" | "tftp-failed" | "tftp-probe");
         let back = if is_end { runs.len() } else { 1 };
@@ -117,13 +135,15 @@ fn ticks(span: i64) -> Vec<(String, String)> {
     marks.map(|at| (per_cent(at, span), duration(at))).collect()
 }
 
-fn word(seen: &SightingView) -> &'static str {
+/// The stage of a boot that a sighting belongs to.
+pub(crate) fn stage_word(seen: &SightingView) -> &'static str {
     let kind = seen.kind.as_str();
     match kind.split_once('-').map_or(kind, |(family, _)| family) {
         "dhcp" => "DHCP",
         "tftp" => "Loader by TFTP",
         // The agent's calls are HTTP as well.
         "http" if seen.text.contains(" /agent/") => "Agent",
+        "http" if seen.text.contains(" /t/") && seen.text.contains("/done ") => "Call-back",
         "http" | "kernel" => "Files by HTTP",
         "script" => "Boot script",
         "agent" => "Agent",
@@ -132,8 +152,11 @@ fn word(seen: &SightingView) -> &'static str {
     }
 }
 
-fn is_fault(kind: &str) -> bool {
-    matches!(kind, "refused" | "tftp-failed" | "http-short" | "dhcp-silent")
+fn is_fault(seen: &SightingView) -> bool {
+    let status = seen.detail.get("status").and_then(serde_json::Value::as_u64);
+    let is_refused = status.is_some_and(|status| status >= 400);
+    is_refused
+        || matches!(seen.kind.as_str(), "refused" | "tftp-failed" | "http-short" | "dhcp-silent")
 }
 
 #[cfg(test)]
@@ -159,7 +182,7 @@ mod tests {
             seen(1_600, "tftp-failed"),
             seen(4_000, "dhcp-in"),
         ];
-        let stages = stages(&timeline, 0, 4_000);
+        let stages = stages(&timeline.each_ref(), 0, 4_000);
         let shown: Vec<String> = stages
             .iter()
             .map(|s| format!("{} {} {} {} {}", s.word, s.state, s.from, s.width, s.took))
@@ -169,7 +192,7 @@ mod tests {
             [
                 "DHCP done 0.0% 25.0% 1 s",
                 "Loader by TFTP fail 25.0% 75.0% 3 s",
-                "DHCP done 100.0% 0.5% 0 s",
+                "DHCP done 100.0% 0.5% < 1 ms",
             ]
         );
         assert_eq!(stages.get(1).unwrap().text, "tftp-failed at 1600");
@@ -185,7 +208,33 @@ mod tests {
             seen(40, "http-done"),
             seen(50, "kernel-whole"),
         ];
-        let words: Vec<&str> = stages(&timeline, 0, 50).iter().map(|stage| stage.word).collect();
+        let words: Vec<&str> =
+            stages(&timeline.each_ref(), 0, 50).iter().map(|stage| stage.word).collect();
         assert_eq!(words, ["Loader by TFTP", "DHCP", "Files by HTTP"]);
+    }
+
+    #[test]
+    fn an_agent_that_waits_does_not_stretch_the_boot_and_a_refused_call_is_a_fault() {
+        let call = |at_ms, kind: &str, detail| SightingView { detail, ..seen(at_ms, kind) };
+        let timeline = [
+            seen(0, "dhcp-in"),
+            call(90, "agent", serde_json::json!({ "verb": "report" })),
+            call(5_000, "agent", serde_json::json!({ "verb": "next" })),
+            call(
+                5_000,
+                "http-done",
+                serde_json::json!({ "path": "/agent/v1/next", "status": 200 }),
+            ),
+            call(10_000, "agent", serde_json::json!({ "verb": "next" })),
+        ];
+        let clock = Clock::new(jiff::tz::TimeZone::UTC, model::UnixMillis(20_000));
+        let flight = Flight::of(&timeline, &clock);
+        assert_eq!(flight.stages.len(), 2);
+        assert_eq!(flight.ticks.last().unwrap().1, "80 ms");
+        assert_eq!((flight.lines.len(), flight.total), (3, 5));
+        assert_eq!(flight.lines[2].text, "agent waits for orders, 2 times asked");
+
+        let refused = call(9, "http-done", serde_json::json!({ "status": 409 }));
+        assert_eq!(Flight::of(&[refused], &clock).stages[0].state, "fail");
     }
 }

@@ -11,6 +11,7 @@ use super::{
     id_part, node_href,
     phases::phase_word,
     role::{Standing, power_word},
+    sentence,
 };
 
 /// The sum of what was read, and what is left out of it.
@@ -27,9 +28,10 @@ impl Sum {
     /// reading is named, not taken as zero. Margins of independent meters add as squares.
     pub(crate) fn of<'a>(nodes: impl IntoIterator<Item = &'a NodeView>) -> Self {
         let mut kinds: BTreeMap<&str, Vec<(f64, Option<f64>)>> = BTreeMap::new();
-        let mut all = 0;
+        let (mut all, mut off) = (0, 0);
         for node in nodes {
             all += 1;
+            off += usize::from(node.watts.value.is_none() && node.power == PowerState::Off);
             let kind = node.watts.kind.as_deref();
             if let (Some(value), Some(kind), "W") = (node.watts.value, kind, &*node.watts.unit) {
                 kinds.entry(kind).or_default().push((value, node.watts.margin));
@@ -40,11 +42,7 @@ impl Sum {
         let value = readings.iter().map(|(value, _)| value).sum();
         let squares: Option<f64> =
             readings.iter().map(|(_, margin)| margin.map(|margin| margin * margin)).sum();
-        let missing = match all - readings.len() {
-            0 => String::new(),
-            1 => format!("without 1 of {all} nodes: no such reading"),
-            missing => format!("without {missing} of {all} nodes: no such reading"),
-        };
+        let missing = missing(off, all - readings.len() - off);
         let figure = Figure::of(&watts(value, squares.map(f64::sqrt), kind));
         Self { figure, kind: kind.to_owned(), missing }
     }
@@ -57,6 +55,14 @@ impl Sum {
         let figure = Figure::none("W", why.to_owned());
         Self { figure, kind: String::new(), missing: why.to_owned() }
     }
+}
+
+/// What a sum leaves out: nodes that are off and tell nothing, and nodes that should tell something.
+fn missing(off: usize, silent: usize) -> String {
+    let parts = [(off, "off"), (silent, "with no such reading")];
+    let told = parts.iter().filter(|(number, _)| *number > 0);
+    let told: Vec<String> = told.map(|(number, what)| format!("{number} {what}")).collect();
+    if told.is_empty() { String::new() } else { format!("without {}", told.join(", ")) }
 }
 
 /// `#figs`: the figures in the page's head.
@@ -151,8 +157,8 @@ impl Need {
             href: node_href(&node.name),
             what: if failed { "failed" } else { "is held" }.to_owned(),
             since: join([place(node), since]),
-            text: node.phase.reason.clone().unwrap_or_default(),
-            remedy: node.phase.remedy.clone().unwrap_or_default(),
+            text: node.phase.reason.as_deref().map_or_else(String::new, sentence),
+            remedy: node.phase.remedy.as_deref().map_or_else(String::new, sentence),
         }
     }
 
@@ -164,7 +170,7 @@ impl Need {
             href: node_href(&node.name),
             what: "has trouble with its BMC".to_owned(),
             since: join([place(node), Some(format!("{}:{}", node.bmc.address, node.bmc.port))]),
-            text: node.bmc.trouble.clone().unwrap_or_default(),
+            text: node.bmc.trouble.as_deref().map_or_else(String::new, sentence),
             remedy: String::new(),
         }
     }

@@ -5,6 +5,7 @@ use askama::Template;
 
 use super::{
     role::{RoleTag, Standing},
+    sentence,
     time::{Clock, duration},
 };
 
@@ -73,8 +74,8 @@ impl Phases {
             phase: node.phase.name.clone(),
             role: RoleTag::of_profile(profile).role,
             steps: steps(node, history, clock),
-            reason: node.phase.reason.clone().unwrap_or_default(),
-            remedy: node.phase.remedy.clone().unwrap_or_default(),
+            reason: node.phase.reason.as_deref().map_or_else(String::new, sentence),
+            remedy: node.phase.remedy.as_deref().map_or_else(String::new, sentence),
             open: node.phase.open,
             level: if standing.needs_a_person() { "held" } else { "" },
         }
@@ -91,6 +92,10 @@ fn steps(node: &NodeView, history: &[PhaseEvent], clock: &Clock) -> Vec<Step> {
     let ends = events.iter().skip(1).map(|event| Some(event.at_ms)).chain([None]);
     let mut steps: Vec<Step> =
         events.iter().zip(ends).map(|(event, end)| passed(node, event, end, clock)).collect();
+    // What was under way when the switch stopped has not been done.
+    if let [.., stopped, Step { state: "fail", .. }] = steps.as_mut_slice() {
+        (stopped.state, stopped.icon) = ("wait", "");
+    }
     if node.phase.open {
         steps.extend(ahead(&node.phase.name));
     }

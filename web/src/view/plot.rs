@@ -1,4 +1,4 @@
-//! The last hour of power as SVG, drawn on the server: line, band of the margin, hatched gaps.
+//! The last hour of power, or as much of it as anybody watched, as SVG, drawn on the server: line, band of the margin, hatched gaps.
 //!
 //! Geometry travels in attributes: x in per cent of the unscaled drawing, paths in a nested view box of 1000
 //! by [`HEIGHT`], stretched.
@@ -12,6 +12,8 @@ use super::{
 };
 
 const HOUR_MS: i64 = 3_600_000;
+/// A lab that was started just now gets a window of this length, not an hour of hatching.
+const LEAST_MS: i64 = 600_000;
 const HEIGHT: f64 = 150.0;
 
 /// Two readings further apart than this have a gap between them: the sampler asks every 10 s.
@@ -22,6 +24,32 @@ const MAX_POINTS: usize = 400;
 
 /// Rows of the table: five minutes each.
 const ROW_MS: i64 = 300_000;
+
+/// The time that is drawn.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    start: i64,
+    end: i64,
+}
+
+impl Window {
+    /// The last hour, from where somebody began to watch; absent readings count as watching.
+    fn of(readings: &[Quantity], end: i64) -> Self {
+        let hour = end.saturating_sub(HOUR_MS);
+        let first = readings.iter().filter_map(|reading| reading.to_ms).min();
+        let latest = end.saturating_sub(LEAST_MS);
+        Self { start: first.map_or(hour, |first| first.clamp(hour, latest)), end }
+    }
+
+    fn length(self) -> i64 {
+        self.end.saturating_sub(self.start).max(1)
+    }
+
+    /// A moment, in parts of `whole` of the width.
+    fn place(self, at: i64, whole: i64) -> i64 {
+        at.saturating_sub(self.start).clamp(0, self.length()) * whole / self.length()
+    }
+}
 
 /// One reading that has a value.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +80,8 @@ struct TableRow {
 #[template(path = "power.html")]
 pub(crate) struct Plot {
     title: String,
+    /// `last hour`, or `since 14:20`.
+    span: String,
     kind: String,
     y_marks: Vec<(String, String)>,
     x_marks: Vec<(&'static str, &'static str, String)>,
@@ -64,19 +94,25 @@ pub(crate) struct Plot {
 impl Plot {
     pub(crate) fn of(name: &str, readings: &[Quantity], clock: &Clock) -> Self {
         let end = clock.now.0;
-        let start = end.saturating_sub(HOUR_MS);
+        let window = Window::of(readings, end);
+        let start = window.start;
         let points = points(readings, start, end);
         let runs: Vec<&[Point]> =
             points.chunk_by(|left, right| right.to - left.to <= GAP_MS).collect();
         let top = top_mark(&points);
-        let lines = runs.iter().map(|run| draw(&thinned(run), start, top)).collect();
+        let lines = runs.iter().map(|run| draw(&thinned(run), window, top)).collect();
         let said = readings.iter().rev().find(|reading| reading.value.is_some());
         Self {
             title: title(name, &points, runs.len(), start, clock),
+            span: if window.length() == HOUR_MS {
+                "last hour".to_owned()
+            } else {
+                format!("since {}", clock.minute(start))
+            },
             kind: said.map_or_else(String::new, said_by),
             y_marks: y_marks(top),
-            x_marks: x_marks(start, clock),
-            gaps: gaps(&runs, start, end),
+            x_marks: x_marks(window, clock),
+            gaps: gaps(&runs, window),
             lines,
             rows: rows(&points, start, clock),
             json_href: format!("/api/v1/nodes/{}", super::url_part(name)),
@@ -127,9 +163,9 @@ fn top_mark(points: &[Point]) -> f64 {
     fits.unwrap_or_else(|| (highest / 1_000.0).ceil() * 1_000.0)
 }
 
-fn draw(run: &[Point], start: i64, top: f64) -> Line {
+fn draw(run: &[Point], window: Window, top: f64) -> Line {
     let y = |watts: f64| HEIGHT * (1.0 - watts.clamp(0.0, top) / top);
-    let x = |at: i64| thousandths(at - start);
+    let x = |at: i64| thousandths(window, at);
     let Some(first) = run.first() else { return Line { band: String::new(), path: String::new() } };
     let at = |point: &Point, watts: f64| format!("{} {:.1}", x(point.to), y(watts));
     // A reading speaks for its whole window, so the line begins where the first window does.
@@ -149,28 +185,28 @@ fn draw(run: &[Point], start: i64, top: f64) -> Line {
     }
 }
 
-/// A moment of the hour, in thousandths of its width.
-fn thousandths(offset: i64) -> String {
-    let tenths = offset.clamp(0, HOUR_MS) * 10_000 / HOUR_MS;
+/// A moment, in thousandths of the width.
+fn thousandths(window: Window, at: i64) -> String {
+    let tenths = window.place(at, 10_000);
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn per_cent(offset: i64) -> String {
-    let hundredths = offset.clamp(0, HOUR_MS) * 10_000 / HOUR_MS;
-    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
-}
-
-fn gaps(runs: &[&[Point]], start: i64, end: i64) -> Vec<(String, String)> {
+fn gaps(runs: &[&[Point]], window: Window) -> Vec<(String, String)> {
     let mut gaps = Vec::new();
-    let mut covered = start;
+    let mut covered = window.start;
     for run in runs {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         gaps.push((covered, first.from));
         covered = last.to;
     }
-    gaps.push((covered, end));
+    gaps.push((covered, window.end));
+    let per_cent = |hundredths: i64| format!("{}.{:02}%", hundredths / 100, hundredths % 100);
     let wide = gaps.into_iter().filter(|(from, to)| to - from > GAP_MS);
-    wide.map(|(from, to)| (per_cent(from - start), per_cent(to - from))).collect()
+    wide.map(|(from, to)| {
+        let (from, to) = (window.place(from, 10_000), window.place(to, 10_000));
+        (per_cent(from), per_cent(to - from))
+    })
+    .collect()
 }
 
 fn y_marks(top: f64) -> Vec<(String, String)> {
@@ -179,9 +215,11 @@ fn y_marks(top: f64) -> Vec<(String, String)> {
     [0.0, 0.5, 1.0].into_iter().map(mark).collect()
 }
 
-fn x_marks(start: i64, clock: &Clock) -> Vec<(&'static str, &'static str, String)> {
-    let marks = [("0%", "start", 0), ("50%", "middle", HOUR_MS / 2), ("100%", "end", HOUR_MS)];
-    marks.into_iter().map(|(at, anchor, plus)| (at, anchor, clock.minute(start + plus))).collect()
+fn x_marks(window: Window, clock: &Clock) -> Vec<(&'static str, &'static str, String)> {
+    let half = window.start + window.length() / 2;
+    let marks =
+        [("0%", "start", window.start), ("50%", "middle", half), ("100%", "end", window.end)];
+    marks.into_iter().map(|(place, anchor, at)| (place, anchor, clock.minute(at))).collect()
 }
 
 fn title(name: &str, points: &[Point], runs: usize, start: i64, clock: &Clock) -> String {
@@ -264,6 +302,15 @@ mod tests {
         assert_eq!(plot.lines.len(), 2);
         assert_eq!(plot.gaps.len(), 1);
         assert!(plot.title.ends_with("last 67 plus or minus 3, 0 s ago; 1 gap"), "{}", plot.title);
+    }
+
+    #[test]
+    fn a_lab_of_two_minutes_is_not_drawn_as_an_hour_of_gaps() {
+        let readings: Vec<Quantity> =
+            (0..12).rev().map(|number| reading(number * 10, 67.0)).collect();
+        let plot = plot(&readings);
+        assert_eq!(plot.span, "since 14:22");
+        assert_eq!(plot.gaps, [("0.00%".to_owned(), "80.00%".to_owned())]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl RoleTag {
 
 /// The role whose colour and shape a profile takes, by its name; all others look like a machine of its own.
 fn role_of(profile: &str) -> &'static str {
-    const KNOWN: [&str; 4] = ["talos", "openstack", "slurm", "ceph"];
+    const KNOWN: [&str; 7] = ["talos", "openstack", "slurm", "ceph", "inspect", "ram", "install"];
     let of_name = |role: &&&str| profile.split('-').any(|part| part == **role);
     KNOWN.iter().find(of_name).copied().unwrap_or("local")
 }
@@ -113,7 +113,9 @@ mod tests {
             ("slurm-debian", "slurm"),
             ("talos", "talos"),
             ("ceph-osd", "ceph"),
-            ("inspect", "local"),
+            ("inspect", "inspect"),
+            ("debian-install", "install"),
+            ("rescue", "local"),
             ("notslurm", "local"),
         ];
         for (profile, want) in cases {

@@ -31,10 +31,10 @@ impl Clock {
         self.write(at_ms, "%H:%M:%S")
     }
 
-    /// `Sat 12 Dec 2026, 14:32:06`.
+    /// `Sat 12 Dec 2026`.
     pub(crate) fn day(&self) -> String {
         let now = self.zoned(self.now.0);
-        now.map_or_else(String::new, |now| now.strftime("%a %-d %b %Y, %H:%M:%S").to_string())
+        now.map_or_else(String::new, |now| now.strftime("%a %-d %b %Y").to_string())
     }
 
     fn write(&self, at_ms: i64, format: &str) -> String {
@@ -74,7 +74,7 @@ mod tests {
         let clock = Clock::new(TimeZone::UTC, UnixMillis(now));
         assert_eq!(clock.minute(now), "14:32");
         assert_eq!(clock.second(now - 86_400_000), "11 Dec 14:32:06");
-        assert_eq!(clock.day(), "Sat 12 Dec 2026, 14:32:06");
+        assert_eq!(clock.day(), "Sat 12 Dec 2026");
         assert_eq!(clock.minute(i64::MAX), "–");
     }
 
