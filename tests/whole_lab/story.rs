@@ -67,7 +67,9 @@ async fn five_fetches_in_one_attempt_are_equal_and_an_attempt_after_a_whole_kern
 
 #[tokio::test]
 async fn a_ram_profile_boots_again_by_itself_under_a_ticket_of_its_own() {
-    let mut rig = Rig::ready(Setup { bays: 2, ..Setup::default() }).await;
+    // Long enough for volund to see that it is on.
+    let pace = Pace { post: Duration::from_millis(1_500), ..QUICK };
+    let mut rig = Rig::ready(Setup { bays: 2, pace, ..Setup::default() }).await;
     let (own, other) = (rig.blade(1).address, rig.blade(2).address);
     rig.blade(1).blade.set_disk_boots(false);
     rig.switch("bld-001", "ram").await;
