@@ -66,7 +66,7 @@ fn watts(state: &NodeState, sample: PowerSample) -> Quantity {
     let off = state.power.is_some_and(|(on, _)| !on);
     let mut quantity = quantity(sample);
     if off && sample == Err(NoReading::MeterSaysNone) {
-        quantity.absent = Some("it is off, and its meter tells no standby draw".to_owned());
+        quantity.absent = Some("no standby reading while it is off".to_owned());
     }
     quantity
 }

@@ -33,9 +33,13 @@ const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
 /// Runs in every new document, before the page's own script.
 const WATCHER: &str = "
 addEventListener('securitypolicyviolation', e => (window.refused ??= []).push(e.blockedURI + ' ' + e.violatedDirective));
-window.shift = 0;
+window.shift = 0, window.moved = [];
+const name = node => node?.id || node?.className || node?.nodeName;
 new PerformanceObserver(list => {
-  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+  for (const entry of list.getEntries().filter(entry => !entry.hadRecentInput)) {
+    window.shift += entry.value;
+    window.moved.push(...entry.sources.map(source => name(source.node)));
+  }
 }).observe({ type: 'layout-shift', buffered: true });
 window.passed = [];
 function look() {
@@ -66,6 +70,7 @@ pub(crate) struct Browser {
     http: reqwest::Client,
     /// URL of the session.
     session: String,
+    screen: Screen,
     folder: PathBuf,
     driver: Child,
 }
@@ -99,7 +104,7 @@ impl Browser {
         let port = told_port(&mut driver);
         let http = reqwest::Client::builder().timeout(COMMAND).no_proxy().build().unwrap();
         let base = format!("http://127.0.0.1:{port}");
-        let mut browser = Self { http, session: base, folder, driver };
+        let mut browser = Self { http, session: base, screen, folder, driver };
         let wanted = capabilities(screen, &browser.folder);
         let made =
             browser.post("session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
@@ -178,9 +183,15 @@ impl Browser {
         wait_for(what, async || (self.run(script).await == true).then_some(())).await;
     }
 
-    /// The page as it is, in `target/tmp/NAME.png`.
+    /// The page as it is, down to its end or that of the window, in `target/tmp/NAME.png`.
     pub(crate) async fn save_picture(&self, name: &str) {
-        let shot = self.devtools("Page.captureScreenshot", json!({ "format": "png" })).await;
+        let Screen { width, height, .. } = self.screen;
+        let foot = "return document.querySelector('.foot')?.getBoundingClientRect().bottom";
+        let end = self.run(foot).await.as_f64().filter(|end| *end > 0.0).unwrap_or(f64::MAX);
+        let clip = json!({ "x": 0, "y": 0, "width": width, "scale": 1,
+                           "height": end.min(f64::from(height)) });
+        let wanted = json!({ "format": "png", "clip": clip, "optimizeForSpeed": false });
+        let shot = self.devtools("Page.captureScreenshot", wanted).await;
         let bytes = decode_base64(shot["data"].as_str().unwrap());
         fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png")), bytes)
             .unwrap();

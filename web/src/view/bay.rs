@@ -70,7 +70,7 @@ impl Bay {
             sub: sub(node, standing),
             progress: progress(&node.phase.name).filter(|_| standing == Standing::Switching),
             seen: node.last_sighting.as_ref().map_or_else(String::new, |seen| {
-                format!("{} {}", clock.minute(seen.at_ms), stage_word(seen))
+                format!("{} {}", stage_word(seen), clock.minute(seen.at_ms))
             }),
             bar: Bar::of(node),
             figure,

@@ -110,9 +110,8 @@ fn passed(node: &NodeView, event: &PhaseEvent, end: Option<i64>, clock: &Clock) 
     };
     let note = match (end, state, node.phase.until_ms) {
         (Some(end), _, _) => duration(end.saturating_sub(event.at_ms)),
-        (None, "now", Some(until)) => {
-            format!("since {}, until {}", clock.second(event.at_ms), clock.minute(until))
-        }
+        // One short line, so that the strip keeps its height when the phase ends.
+        (None, "now", Some(until)) => format!("until {}", clock.minute(until)),
         (None, _, _) => clock.second(event.at_ms),
     };
     Step { state, icon, word: phase_word(&event.phase), note }

@@ -13,7 +13,7 @@ use super::{
 
 const HOUR_MS: i64 = 3_600_000;
 /// A lab that was started just now gets a window of this length, not an hour of hatching.
-const LEAST_MS: i64 = 600_000;
+const LEAST_MS: i64 = 120_000;
 const HEIGHT: f64 = 150.0;
 
 /// Two readings further apart than this have a gap between them: the sampler asks every 10 s.
@@ -309,8 +309,8 @@ mod tests {
         let readings: Vec<Quantity> =
             (0..12).rev().map(|number| reading(number * 10, 67.0)).collect();
         let plot = plot(&readings);
-        assert_eq!(plot.span, "since 14:22");
-        assert_eq!(plot.gaps, [("0.00%".to_owned(), "80.00%".to_owned())]);
+        assert_eq!(plot.span, "since 14:30");
+        assert_eq!(plot.gaps, []);
     }
 
     #[test]
