@@ -1,9 +1,13 @@
 //! Hostlists: `bld-[003,006-010],oden` as Slurm writes them.
 
+use std::collections::BTreeSet;
+
 use crate::NodeName;
 
 /// At most this many names come out of one hostlist.
 pub const MAX_NAMES: usize = 4_096;
+/// Longest name of a node.
+const LONGEST: usize = 63;
 
 /// What is wrong with a hostlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,14 +35,16 @@ pub enum HostlistError {
 /// [`HostlistError`] names the piece that is wrong.
 pub fn parse(text: &str) -> Result<Vec<NodeName>, HostlistError> {
     let mut names: Vec<NodeName> = Vec::new();
+    let mut seen = BTreeSet::new();
+    // Counts what comes twice too: a short text must not keep anybody busy for long.
+    let mut room = MAX_NAMES;
     for piece in split(text)? {
-        for name in expand(piece)? {
-            let name = name.parse()?;
-            if !names.contains(&name) {
+        let more = expand(piece, room)?;
+        room -= more.len();
+        for name in more {
+            let name: NodeName = name.parse()?;
+            if seen.insert(name.clone()) {
                 names.push(name);
-            }
-            if names.len() > MAX_NAMES {
-                return Err(HostlistError::TooMany);
             }
         }
     }
@@ -101,41 +107,57 @@ fn split(text: &str) -> Result<Vec<&str>, HostlistError> {
     if fault || inside { Err(HostlistError::Bracket(text.to_owned())) } else { Ok(pieces) }
 }
 
-fn expand(piece: &str) -> Result<Vec<String>, HostlistError> {
-    let Some((prefix, rest)) = piece.split_once('[') else {
-        return Ok(vec![piece.to_owned()]);
-    };
-    let (ranges, suffix) =
-        rest.split_once(']').ok_or_else(|| HostlistError::Bracket(piece.to_owned()))?;
-    let tails = expand(suffix)?;
-    let mut names = Vec::new();
-    for range in ranges.split(',') {
-        for number in numbers(range)? {
-            names.extend(tails.iter().map(|tail| format!("{prefix}{number}{tail}")));
-        }
-        if names.len() > MAX_NAMES {
+/// At most `room` names; none is made before it is known that they fit.
+fn expand(piece: &str, room: usize) -> Result<Vec<String>, HostlistError> {
+    let mut names = vec![String::new()];
+    let mut rest = piece;
+    while let Some((before, after)) = rest.split_once('[') {
+        let (ranges, suffix) =
+            after.split_once(']').ok_or_else(|| HostlistError::Bracket(piece.to_owned()))?;
+        let numbers = numbers(ranges, room)?;
+        if names.len() * numbers.len() > room {
             return Err(HostlistError::TooMany);
         }
+        let with = |name: &String| -> Vec<String> {
+            numbers.iter().map(|number| format!("{name}{before}{number}")).collect()
+        };
+        names = names.iter().flat_map(with).collect();
+        if let Some(long) = names.iter().find(|name| name.len() > LONGEST) {
+            long.parse::<NodeName>()?;
+        }
+        rest = suffix;
     }
+    if names.len() > room {
+        return Err(HostlistError::TooMany);
+    }
+    names.iter_mut().for_each(|name| name.push_str(rest));
     Ok(names)
 }
 
-fn numbers(range: &str) -> Result<Vec<String>, HostlistError> {
-    let fault = || HostlistError::Range(range.to_owned());
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    if !digits(first) || !digits(last) {
-        return Err(fault());
+/// The numbers of `003,006-010`, at most `room`.
+fn numbers(ranges: &str, room: usize) -> Result<Vec<String>, HostlistError> {
+    let mut numbers = Vec::new();
+    for range in ranges.split(',') {
+        let fault = || HostlistError::Range(range.to_owned());
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let digits = |text: &str| {
+            (1..=LONGEST).contains(&text.len()) && text.chars().all(|c| c.is_ascii_digit())
+        };
+        if !digits(first) || !digits(last) {
+            return Err(fault());
+        }
+        let low: u32 = first.parse().map_err(|_| fault())?;
+        let high: u32 = last.parse().map_err(|_| fault())?;
+        if low > high {
+            return Err(fault());
+        }
+        let fits = usize::try_from(high - low).is_ok_and(|more| numbers.len() + more < room);
+        if !fits {
+            return Err(HostlistError::TooMany);
+        }
+        numbers.extend((low..=high).map(|number| format!("{number:0width$}", width = first.len())));
     }
-    let low: u32 = first.parse().map_err(|_| fault())?;
-    let high: u32 = last.parse().map_err(|_| fault())?;
-    if low > high {
-        return Err(fault());
-    }
-    if high - low >= 4_096 {
-        return Err(HostlistError::TooMany);
-    }
-    Ok((low..=high).map(|number| format!("{number:0width$}", width = first.len())).collect())
+    Ok(numbers)
 }
 
 #[cfg(test)]
@@ -179,6 +201,26 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(parse(text), Err(want), "{text}");
         }
+    }
+
+    /// Each of these once took gigabytes, minutes or the whole stack.
+    #[test]
+    fn a_short_text_that_names_millions_is_refused_before_they_are_made() {
+        let cases = [
+            "a[1-4000][1-4000]".to_owned(),
+            format!("a{}", "[1-2]".repeat(20_000)),
+            "bld-[1-4096],".repeat(5_000),
+            "a,".repeat(30_000),
+            format!("a[{}]", "1-4096,".repeat(5_000)),
+        ];
+        for text in cases {
+            assert_eq!(parse(&text), Err(HostlistError::TooMany), "{}", text.get(..20).unwrap());
+        }
+        let long = format!("a{}{}", "[1-2]".repeat(12), "[1]".repeat(20_000));
+        assert!(matches!(parse(&long), Err(HostlistError::Name(_))));
+        let wide = format!("a[{}1-4000]", "0".repeat(60_000));
+        assert!(matches!(parse(&wide), Err(HostlistError::Range(_))));
+        assert_eq!(parse("a[1-4096]").unwrap().len(), MAX_NAMES);
     }
 
     #[test]
