@@ -1,4 +1,5 @@
-//! Sightings: the flight recorder. The last 2,000 of each node are kept, and of unknown machines together.
+//! Sightings: the flight recorder. The last 2,000 of each node are kept, and of unknown machines together; an
+//! agent that waits and asks for orders every few seconds takes few of these places.
 
 use model::{NodeName, Sighting, UnixMillis};
 use sqlx::AnyConnection;
@@ -10,6 +11,8 @@ use crate::{
 
 /// Sightings of a node that survive a pruning.
 const KEEP: i64 = 2_000;
+/// Sightings behind the newest ones among which those of a waiting agent survive a pruning.
+const KEEP_WAITS: i64 = 100;
 const TABLE: &str = "sighting";
 
 macro_rules! select {
@@ -113,10 +116,22 @@ pub(crate) async fn append(
 
 /// Deletes all but the last 2,000 of `node` (as stored).
 pub(crate) async fn prune(db: &mut AnyConnection, node: &str) -> Result<(), StoreError> {
+    prune_waits(db, node).await?;
     const SQL: &str = "delete from sighting where node = $1 and id <
         (select id from sighting where node = $1 order by id desc limit 1 offset $2)";
     let query = sqlx::query(SQL).bind(node).bind(KEEP - 1);
     query.execute(db).await.map_err(StoreError::query("delete old sightings"))?;
+    Ok(())
+}
+
+/// Deletes what a waiting agent asked some time ago: its boot shall stay on record as long as it waits.
+async fn prune_waits(db: &mut AnyConnection, node: &str) -> Result<(), StoreError> {
+    const SQL: &str = "delete from sighting where node = $1
+        and (what_json like '{\"type\":\"agent\",\"verb\":\"next\"%'
+             or what_json like '{\"type\":\"http-done\",%\"path\":\"/agent/v1/next\",\"status\":200,%')
+        and id < (select id from sighting where node = $1 order by id desc limit 1 offset $2)";
+    let query = sqlx::query(SQL).bind(node).bind(KEEP_WAITS - 1);
+    query.execute(db).await.map_err(StoreError::query("delete what a waiting agent asked"))?;
     Ok(())
 }
 
@@ -203,5 +218,37 @@ mod tests {
         assert_eq!(kept.len(), 2_000);
         assert_eq!(kept.last().unwrap().at, UnixMillis(2_499));
         assert_eq!(latest(&book.store, Some(&node("bld-004")), 9).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_waits_for_days_does_not_push_its_boot_out() {
+        let book = Book::open().await;
+        let one = |at: i64, what: Sighted| {
+            Record::Sighting(Sighting { what, ..seen(Some("bld-003"), at, Some(1)) })
+        };
+        let call = |at: i64, verb: &str, status: u16| {
+            let path = format!("/agent/v1/{verb}");
+            let (method, bytes, millis) = ("POST".to_owned(), 25, 0);
+            one(at, Sighted::HttpDone { method, path, status, bytes, millis })
+        };
+        let boot = vec![
+            Record::Sighting(seen(Some("bld-003"), 1, Some(1))),
+            one(2, Sighted::Agent { verb: "report".to_owned() }),
+            call(3, "report", 200),
+            call(4, "next", 409),
+        ];
+        book.write(boot).await;
+        for hour in 1..=6 {
+            let asks = (hour * 1_000..hour * 1_000 + 720).flat_map(|at| {
+                [one(at, Sighted::Agent { verb: "next".to_owned() }), call(at, "next", 200)]
+            });
+            book.write(asks.collect()).await;
+        }
+        let name = node("bld-003");
+        let kept = of_attempt(&book.store, &name, UnixMillis(1), 9_999).await.unwrap();
+        let times: Vec<i64> = kept.iter().take(4).map(|one| one.at.0).collect();
+        assert_eq!(times, [1, 2, 3, 4], "the boot, and the call that was refused");
+        assert!(kept.len() < 2_000, "{}", kept.len());
+        assert_eq!(kept.last().unwrap().at, UnixMillis(6_719));
     }
 }

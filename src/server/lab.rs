@@ -97,15 +97,22 @@ impl LiveLab {
         })
     }
 
-    /// The sightings of the last boot attempt, or the last ones where none was opened.
+    /// The sightings of the last boot attempt, or the last ones where none was opened. Of a long one, how it
+    /// began and what came last: an agent that waits for days asks every few seconds.
     async fn timeline(&self, node: &NodeName) -> Result<Vec<Sighting>, Fault> {
         let latest = inventory::sighting::latest(&self.store, Some(node), TIMELINE).await;
         let latest = latest.map_err(store)?;
         let Some(attempt) = latest.iter().filter_map(|sighting| sighting.attempt).max() else {
             return Ok(latest);
         };
-        let of_attempt = latest.into_iter().filter(|one| one.attempt == Some(attempt)).collect();
-        Ok(of_attempt)
+        let begun = inventory::sighting::of_attempt(&self.store, node, attempt, TIMELINE).await;
+        let begun = begun.map_err(store)?;
+        if begun.len() < TIMELINE as usize {
+            return Ok(begun);
+        }
+        let later = latest.into_iter().filter(|one| one.attempt == Some(attempt));
+        let later: Vec<_> = later.filter(|one| !begun.contains(one)).collect();
+        Ok(begun.into_iter().chain(later).collect())
     }
 
     fn previews(&self, request: &SwitchRequest) -> Result<(ProfileName, Vec<Preview>), Fault> {

@@ -3,10 +3,7 @@
 use api::SightingView;
 use askama::Template;
 
-use super::{
-    count,
-    time::{Clock, duration},
-};
+use super::time::{Clock, duration};
 
 /// More sightings than this are not written into the page; the API has all.
 const MAX_LINES: usize = 200;
@@ -73,9 +70,8 @@ fn is_wait(seen: &SightingView) -> bool {
 }
 
 fn waiting(waits: &[&SightingView], clock: &Clock) -> Option<Line> {
-    let asked = waits.iter().filter(|seen| seen.kind == "agent").count();
     let last = waits.last()?;
-    let text = format!("agent waits for orders, {}", count(asked, "time asked", "times asked"));
+    let text = "agent waits and has asked for orders again".to_owned();
     Some(Line { at: clock.second(last.at_ms), text, state: "done" })
 }
 
@@ -232,7 +228,7 @@ mod tests {
         assert_eq!(flight.stages.len(), 2);
         assert_eq!(flight.ticks.last().unwrap().1, "80 ms");
         assert_eq!((flight.lines.len(), flight.total), (3, 5));
-        assert_eq!(flight.lines[2].text, "agent waits for orders, 2 times asked");
+        assert_eq!(flight.lines[2].text, "agent waits and has asked for orders again");
 
         let refused = call(9, "http-done", serde_json::json!({ "status": 409 }));
         assert_eq!(Flight::of(&[refused], &clock).stages[0].state, "fail");
