@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::commands::{self, Action, Done, State, Step};
+use super::{
+    commands::{self, Action, Done, State, Step},
+    settings::MOST_BYTES,
+};
 
 /// A running script.
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl Script {
     /// # Errors
     /// [`ScriptError::NoMagic`] for any other text.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
-        let first = text.lines().next().unwrap_or_default().trim_end();
+        let first = text.lines().next().unwrap_or_default().trim_ascii_end();
         if first != "#!ipxe" && first != "#!gpxe" {
             return Err(ScriptError::NoMagic);
         }
@@ -95,7 +98,18 @@ impl Script {
             return None;
         }
         self.failure = None;
-        let words: Vec<String> = clause.words.iter().map(|w| state.settings.expand(w)).collect();
+        let mut words = Vec::new();
+        let mut room = MOST_BYTES;
+        for word in &clause.words {
+            let word = state.settings.expand(word);
+            let Some(left) = room.checked_sub(word.len()) else {
+                return Some(
+                    self.fail(state, format!("a command of more than {MOST_BYTES} bytes")),
+                );
+            };
+            room = left;
+            words.push(word);
+        }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match commands::run(&words, state) {
             Step::Ok => None,
@@ -129,7 +143,8 @@ impl Script {
 
     /// Goes on behind `:label`; the rest of the line is dropped.
     fn goto(&mut self, state: &mut State, label: &str) -> Option<Action> {
-        let is_it = |line: &String| line.strip_prefix(':').is_some_and(|name| name.trim() == label);
+        let is_it =
+            |line: &String| line.strip_prefix(':').is_some_and(|name| name.trim_ascii() == label);
         let Some(found) = self.lines.iter().position(is_it) else {
             return Some(self.fail(state, format!("goto: no such label: {label}")));
         };
@@ -144,15 +159,15 @@ fn joined(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
     for line in text.lines() {
-        match line.trim_end().strip_suffix('\\') {
+        match line.trim_ascii_end().strip_suffix('\\') {
             Some(part) => open.push_str(part),
             None => {
                 open.push_str(line);
-                lines.push(std::mem::take(&mut open).trim().to_owned());
+                lines.push(std::mem::take(&mut open).trim_ascii().to_owned());
             }
         }
     }
-    lines.push(open.trim().to_owned());
+    lines.push(open.trim_ascii().to_owned());
     lines
 }
 
@@ -163,7 +178,7 @@ fn clauses(line: &str) -> VecDeque<Clause> {
         return found;
     }
     let mut open = Clause { after: After::Anything, words: Vec::new() };
-    for word in line.split_whitespace().take_while(|word| !word.starts_with('#')) {
+    for word in line.split_ascii_whitespace().take_while(|word| !word.starts_with('#')) {
         let after = match word {
             "||" => After::Failure,
             "&&" => After::Success,
@@ -275,6 +290,23 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(trace(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_value_that_doubles_for_ever_stays_small() {
+        let mut script = Script::parse("#!ipxe\n:a\nset x ${x}${x}y\ngoto a").unwrap();
+        let mut state = State::default();
+        let why = "a command of more than 8192 bytes".to_owned();
+        assert_eq!(script.next(&mut state, Ok(())), Action::Print(why.clone()));
+        assert_eq!(script.next(&mut state, Ok(())), Action::End(Err(why)));
+        assert!((1..=MOST_BYTES).contains(&state.settings.get("x").len()));
+        let long = trace(&format!("set x {}\necho {}", "y".repeat(8_000), "${x} ".repeat(2)));
+        assert!(long[0].contains("a command of more than 8192 bytes"), "{long:?}");
+    }
+
+    #[test]
+    fn only_ascii_blanks_part_words() {
+        assert_eq!(trace("echo a\u{2003}b\tc\u{a0}")[0], "Print(\"a\\u{2003}b c\\u{a0}\")");
     }
 
     #[test]

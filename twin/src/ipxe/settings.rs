@@ -9,6 +9,8 @@ pub struct Settings(BTreeMap<String, String>);
 
 /// More settings than any script of ours makes; a script in a loop cannot eat the twin's memory.
 const MOST: usize = 256;
+/// Nor can one that doubles a value again and again: a longer one is not stored, and no text grows further.
+pub(super) const MOST_BYTES: usize = 8 * 1_024;
 
 impl Settings {
     /// Stores `value` under `name`; an empty value deletes it, as in iPXE.
@@ -16,7 +18,7 @@ impl Settings {
         let name = plain(name);
         if value.is_empty() {
             self.0.remove(name);
-        } else if self.0.len() < MOST || self.0.contains_key(name) {
+        } else if value.len() <= MOST_BYTES && (self.0.len() < MOST || self.0.contains_key(name)) {
             self.0.insert(name.to_owned(), value.to_owned());
         }
     }
@@ -28,11 +30,14 @@ impl Settings {
     }
 
     /// Replaces every `${name}` and `${name:type}`, innermost first, as iPXE does. An opening without its
-    /// brace stays as it is. Bounded: after 64 replacements the rest stays as written.
+    /// brace stays as it is. Bounded: after 64 replacements, or beyond 8 KiB, the rest stays as written.
     #[must_use]
     pub fn expand(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for _ in 0..64 {
+            if text.len() > MOST_BYTES {
+                break;
+            }
             let Some((start, end)) = innermost(&text) else { break };
             let inside = text.get(start + 2..end).unwrap_or_default();
             let value = self.typed(inside);
