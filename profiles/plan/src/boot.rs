@@ -15,6 +15,9 @@ use crate::{Phase, ProfileSpec, Switch, SwitchId};
 
 /// A payload that spoke this recently is still running.
 pub const ALIVE: Duration = Duration::from_secs(15);
+/// A ticket outside of an open switch is good as long as a boot attempt at most: who boots has fetched what it
+/// needs by then, and what runs on the node later can read the ticket off its kernel's command line.
+pub const TICKET_LIFE: Duration = Duration::from_secs(15 * 60);
 /// Times a ticket is renewed because the node came back before its payload can have acted.
 pub const MAX_RENEWALS: u8 = 3;
 
@@ -59,6 +62,15 @@ pub struct StoredScript {
 }
 
 impl Issued {
+    /// Whether the ticket still opens documents and may be claimed: the switch it belongs to is in flight, or its
+    /// attempt has begun less than [`TICKET_LIFE`] ago.
+    #[must_use]
+    pub fn opens(&self, in_flight: Option<&SwitchId>, now: UnixMillis) -> bool {
+        let is_young = now.since(self.attempt.0) < TICKET_LIFE;
+        let is_ordered = in_flight.is_some() && self.switch.as_ref() == in_flight;
+        self.live && (is_ordered || is_young)
+    }
+
     /// The answer as the boot service sends it.
     #[must_use]
     pub fn answer(&self) -> BootAnswer {

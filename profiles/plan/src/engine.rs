@@ -215,7 +215,7 @@ impl Engine {
             Input::Observed(observation) => self.observed(observation, now, &mut output),
             Input::Asked { token, ask } => self.asked(token, &ask, now, chance, &mut output),
             Input::Document { token, ticket, name, from } => {
-                self.document(token, &ticket, name, from, &mut output);
+                self.document(token, &ticket, name, from, now, &mut output);
             }
             Input::Agent { token, ticket, from, says } => {
                 self.agent(token, &ticket, from, says, now, &mut output);

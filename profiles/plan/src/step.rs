@@ -107,6 +107,10 @@ fn enter(switch: &mut Switch, now: UnixMillis) -> Step {
         Phase::Guarding | Phase::PoweringOff | Phase::PoweringOn | Phase::Verifying => {
             vec![read(now)]
         }
+        // A machine that was running keeps its rest; one that was off needs none.
+        Phase::Arming if switch.soft_sent.is_some() => {
+            vec![arm(switch, now.max(switch.since.plus(switch.to.bounds.off_settle)))]
+        }
         Phase::Arming => vec![arm(switch, now)],
         Phase::Booting | Phase::Installing | Phase::Done | Phase::Held | Phase::Failed => vec![],
     };

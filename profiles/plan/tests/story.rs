@@ -237,6 +237,15 @@ impl Bench {
         }
     }
 
+    fn document(&mut self, ticket: &Ticket, from: Ipv4Addr) -> bool {
+        let (ticket, name) = (ticket.clone(), "user-data".to_owned());
+        self.input(Input::Document { token: Token(4), ticket, name, from });
+        match self.replies.pop() {
+            Some(Replied::Document(answer)) => answer.is_ok(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn pass(&mut self, seconds: i64) {
         self.now = UnixMillis(self.now.0 + seconds * 1_000);
         let output = self.engine.tick(self.now);
@@ -434,6 +443,38 @@ fn a_ticket_is_good_from_the_nodes_own_address_only() {
     let made_up = Ticket::from_random([0xee; 16]);
     assert!(matches!(bench.agent(&made_up, ADDRESS, claim("n1")), Err(Refused::Forbidden(_))));
     assert_eq!(bench.phase(), Phase::Installing, "a stranger cannot disturb a switch");
+}
+
+#[test]
+fn a_ticket_opens_nothing_two_days_after_its_switch() {
+    // Field case 63: whoever reads it off the kernel's command line later gets neither secrets nor a say.
+    let mut bench = Bench::new(false);
+    let (_, ticket) = booted(&mut bench, "ramdisk");
+    let laptop = Ipv4Addr::new(192, 0, 2, 200);
+    assert!(bench.document(&ticket, ADDRESS) && bench.document(&ticket, ADDRESS));
+    assert!(!bench.document(&ticket, laptop));
+    bench.agent(&ticket, ADDRESS, AgentSays::Done).unwrap();
+    bench.settle(10);
+    assert_eq!(bench.phase(), Phase::Done);
+    assert!(bench.document(&ticket, ADDRESS), "the boot may still be fetching");
+    bench.pass(20 * 60);
+    assert!(!bench.document(&ticket, ADDRESS), "its attempt is over");
+    bench.pass(2 * 24 * 3600);
+    assert!(!bench.document(&ticket, ADDRESS));
+    assert!(bench.agent(&ticket, ADDRESS, claim("late")).is_err());
+}
+
+#[test]
+fn a_slow_boot_keeps_its_ticket_as_long_as_its_switch_is_in_flight() {
+    let mut specs = specs();
+    let debian = specs.profiles.get_mut("debian").unwrap();
+    debian.bounds.ready = std::time::Duration::from_secs(40 * 60);
+    let mut bench = Bench::new(false);
+    bench.engine = Engine::new(specs, vec![node()], Box::new(Plain));
+    let (_, ticket) = booted(&mut bench, "debian");
+    bench.pass(16 * 60);
+    assert_eq!(bench.phase(), Phase::Installing);
+    assert!(bench.document(&ticket, ADDRESS));
 }
 
 /// A node settled in a RAM profile, its ticket of the switch used up.

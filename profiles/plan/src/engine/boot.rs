@@ -155,10 +155,11 @@ impl Engine {
         ticket: &Ticket,
         name: String,
         from: Ipv4Addr,
+        now: UnixMillis,
         output: &mut Output,
     ) {
         let what = self.holder(ticket, from).and_then(|(state, last)| {
-            if !last.live {
+            if !last.opens(state.open_switch().map(|switch| &switch.id), now) {
                 return Err(spent(&state.spec.name));
             }
             let (node, profile) = (state.spec.name.clone(), last.profile.clone());
@@ -222,6 +223,7 @@ impl Engine {
     ) -> Result<AgentAnswer, Refused> {
         let unknown = || Refused::Unknown(format!("there is no node {node}"));
         let state = self.nodes.get_mut(node).ok_or_else(unknown)?;
+        let in_flight = state.open_switch().map(|switch| switch.id.clone());
         let last = state.last.as_mut().ok_or_else(unknown)?;
         match &last.nonce {
             Some(owner) if *owner == nonce => (),
@@ -232,7 +234,7 @@ impl Engine {
                 self.advance(node, event, now, output);
                 return Err(Refused::Conflict(format!("{reason}; it is refused")));
             }
-            None if !last.live => return Err(spent(node)),
+            None if !last.opens(in_flight.as_ref(), now) => return Err(spent(node)),
             None => {
                 last.nonce = Some(nonce);
                 output.records.push(Record::Issued(Box::new(last.clone())));
