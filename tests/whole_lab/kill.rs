@@ -105,12 +105,30 @@ async fn both_in(rig: &Rig, phase: Phase) {
     }
 }
 
-/// Kills volund while the nodes are in `phase`, ends the fault, starts volund again, and looks how it ends.
-async fn killed(rig: &mut Rig, phase: Phase, lift: impl FnOnce(&Lab), want: &[Verbs]) {
+/// When the fault ends.
+enum Ends {
+    /// While volund is away.
+    Meanwhile,
+    /// After the new volund has read power several times: what it would do twice it has done twice by then.
+    WhenReadAgain,
+}
+
+/// Kills volund while the nodes are in `phase`, starts it again, ends the fault, and looks how the switches end.
+async fn killed(rig: &mut Rig, phase: Phase, ends: Ends, lift: impl FnOnce(&Lab), want: &[Verbs]) {
     rig.kill().await;
     let at = now_ms();
-    lift(&rig.lab);
-    rig.serve().await;
+    match ends {
+        Ends::Meanwhile => {
+            lift(&rig.lab);
+            rig.serve().await;
+        }
+        Ends::WhenReadAgain => {
+            rig.serve().await;
+            rig.sampled(INSPECTED, at, 3).await;
+            rig.sampled(INSTALLED, at, 3).await;
+            lift(&rig.lab);
+        }
+    }
     for (bay, node) in [(1, INSPECTED), (3, INSTALLED)] {
         rig.in_phase(node, Phase::Done).await;
         let detail = rig.node(node).await;
@@ -133,7 +151,8 @@ async fn killed(rig: &mut Rig, phase: Phase, lift: impl FnOnce(&Lab), want: &[Ve
         }
         let refused = log.steps().into_iter().find(|step| step.contains("refused"));
         assert_eq!(refused, None, "{}", told());
-        assert_eq!(detail.facts.is_some(), bay == 1, "{}", told());
+        let whole = detail.timeline.iter().filter(|seen| seen.kind == "kernel-whole").count();
+        assert_eq!((detail.facts.is_some(), whole), (bay == 1, 1), "{}", told());
     }
 }
 
@@ -142,7 +161,8 @@ async fn guarding() {
     silence(&rig.lab, true);
     begin(&rig).await;
     both_in(&rig, Phase::Guarding).await;
-    killed(&mut rig, Phase::Guarding, |lab| silence(lab, false), &[OFF_AND_ON]).await;
+    killed(&mut rig, Phase::Guarding, Ends::Meanwhile, |lab| silence(lab, false), &[OFF_AND_ON])
+        .await;
 }
 
 fn silence(lab: &Lab, on: bool) {
@@ -164,7 +184,7 @@ async fn shutting_down() {
     counted(&rig, ChassisControl::SoftOff).await;
     // The request may be made again: nobody knows whether it went out, and asking twice harms nobody.
     let asked_again = Verbs { soft: 2, ..OFF_AND_ON };
-    killed(&mut rig, Phase::PoweringOff, |_| (), &[OFF_AND_ON, asked_again]).await;
+    killed(&mut rig, Phase::PoweringOff, Ends::Meanwhile, |_| (), &[OFF_AND_ON, asked_again]).await;
 }
 
 /// Machines that stand in their firmware hear no power button; their BMCs go on saying "on" after the cut.
@@ -187,7 +207,7 @@ async fn cutting() {
         }
     };
     let want = Verbs { on: 1, soft: 1, off: 1, other: 0 };
-    killed(&mut rig, Phase::PoweringOff, lift, &[want]).await;
+    killed(&mut rig, Phase::PoweringOff, Ends::WhenReadAgain, lift, &[want]).await;
 }
 
 async fn arming() {
@@ -195,11 +215,18 @@ async fn arming() {
     let mut rig = running(Setup { timeouts, ..setup(QUICK) }).await;
     begin(&rig).await;
     both_in(&rig, Phase::Arming).await;
-    killed(&mut rig, Phase::Arming, |_| (), &[OFF_AND_ON]).await;
+    killed(&mut rig, Phase::Arming, Ends::Meanwhile, |_| (), &[OFF_AND_ON]).await;
+    for node in [INSPECTED, INSTALLED] {
+        let history = rig.node(node).await.history;
+        let at =
+            |phase: Phase| history.iter().find(|event| event.phase == phase.name()).unwrap().at_ms;
+        let rest = at(Phase::PoweringOn) - at(Phase::Arming);
+        assert!(rest >= 3_000, "{node} rested {rest} ms: the kill took the rest from it");
+    }
 }
 
 /// A self test that lasts longer than volund is away: nobody hears what a machine asks meanwhile.
-const SLOW_POST: Pace = Pace { post: Duration::from_secs(5), ..QUICK };
+const SLOW_POST: Pace = Pace { post: Duration::from_secs(6), ..QUICK };
 
 async fn powering_on() {
     let mut rig = Rig::ready(setup(SLOW_POST)).await;
@@ -207,14 +234,14 @@ async fn powering_on() {
     begin(&rig).await;
     counted(&rig, ChassisControl::On).await;
     let lift = |lab: &Lab| lab.blades.iter().for_each(|b| b.control.lie_about_power(None));
-    killed(&mut rig, Phase::PoweringOn, lift, &[ON]).await;
+    killed(&mut rig, Phase::PoweringOn, Ends::WhenReadAgain, lift, &[ON]).await;
 }
 
 async fn booting_before_dhcp() {
     let mut rig = Rig::ready(setup(SLOW_POST)).await;
     begin(&rig).await;
     both_in(&rig, Phase::Booting).await;
-    killed(&mut rig, Phase::Booting, |_| (), &[ON]).await;
+    killed(&mut rig, Phase::Booting, Ends::Meanwhile, |_| (), &[ON]).await;
 }
 
 /// Kernels break off half way: the script was given out and tries again. Large ones, so that the server notices.
@@ -229,7 +256,7 @@ async fn booting_with_script() {
     }
     both_in(&rig, Phase::Booting).await;
     let lift = |lab: &Lab| lab.blades.iter().for_each(|blade| blade.blade.truncate_download(0));
-    killed(&mut rig, Phase::Booting, lift, &[ON]).await;
+    killed(&mut rig, Phase::Booting, Ends::Meanwhile, lift, &[ON]).await;
 }
 
 /// The installer takes its time; the agent lost the answer to its claim and asks again after a pause.
@@ -247,7 +274,7 @@ async fn payload_at_work() -> Rig {
 
 async fn installing() {
     let mut rig = payload_at_work().await;
-    killed(&mut rig, Phase::Installing, |_| (), &[ON]).await;
+    killed(&mut rig, Phase::Installing, Ends::Meanwhile, |_| (), &[ON]).await;
     let claims = rig.blade(1).blade.log().count("agent claim");
     assert!(claims >= 2, "the claim was repeated: {claims}");
 }
@@ -256,7 +283,7 @@ async fn verifying() {
     let mut rig = payload_at_work().await;
     silence(&rig.lab, true);
     both_in(&rig, Phase::Verifying).await;
-    killed(&mut rig, Phase::Verifying, |lab| silence(lab, false), &[ON]).await;
+    killed(&mut rig, Phase::Verifying, Ends::Meanwhile, |lab| silence(lab, false), &[ON]).await;
 }
 
 /// Kills volund after the end of a switch, and looks that it starts as it stopped and does nothing.
