@@ -255,7 +255,7 @@ impl Verb<'_> {
         self.ask(&SetBootOption::Flags(sent), Repeat::Freely).await?;
         let read = GetBootOption { parameter: boot_options::BOOT_FLAGS };
         let got = match self.ask(&read, Repeat::Freely).await {
-            Ok(option) => BootFlags::decode(&option.data).ok(),
+            Ok(option) => option.flags().ok(),
             Err(BmcError::Refused { .. } | BmcError::Malformed { .. }) => None,
             Err(error) => return Err(error),
         };

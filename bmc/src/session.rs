@@ -8,7 +8,7 @@ use std::{
 
 use bmc_proto::ipmi::{
     Command, CompletionCode, Suite,
-    channel::{CloseSession, GetCipherSuites, SetSessionPrivilege, SuiteRecord},
+    channel::{CloseSession, GetCipherSuites, SetSessionPrivilege, order_to_try},
     client::{Active, Chance, Handshake, HandshakeError, Opening, Remedy, Step},
     message::{Exchange, Reply},
     rakp::Privilege,
@@ -217,10 +217,7 @@ impl State {
                 std::iter::once(known).chain(others).collect()
             }
             (SuiteChoice::Auto, None) => {
-                let listed = listed_suites(inner, link, deadline).await;
-                let ours = |suite: &Suite| listed.contains(&suite.id());
-                let both: Vec<Suite> = Suite::ALL.into_iter().filter(ours).collect();
-                if both.is_empty() { Suite::ALL.to_vec() } else { both }
+                order_to_try(&listed_suites(inner, link, deadline).await)
             }
         }
     }
@@ -399,15 +396,14 @@ impl Talk for BeforeSession {
     }
 }
 
-/// Numbers of the suites the BMC lists; empty when it does not say in time.
+/// The first block of the BMC's list of suites; empty when it does not say in time.
 async fn listed_suites(inner: &Inner, link: &Link, deadline: Instant) -> Vec<u8> {
     let mut talk = BeforeSession { exchange: Exchange::new(&GetCipherSuites { block: 0 }, 1) };
     let deadline = deadline.min(Instant::now() + SUITES_WAIT);
     let patience = Patience { first_wait: SUITES_WAIT, transmissions: 1, deadline };
     let reply = link.exchange(inner, patience, &mut talk).await;
     let Ok(Reply { code: CompletionCode::OK, data }) = reply else { return vec![] };
-    let records = GetCipherSuites { block: 0 }.answer(&data).unwrap_or_default();
-    SuiteRecord::list(&records).iter().map(|record| record.id).collect()
+    GetCipherSuites { block: 0 }.answer(&data).unwrap_or_default()
 }
 
 /// Fresh random bytes.

@@ -170,6 +170,9 @@ impl BootFlags {
         if self.mode == FirmwareMode::Uefi && got.mode == FirmwareMode::Legacy {
             lost.push(LostBit::Uefi);
         }
+        if self.valid && self.mode == FirmwareMode::Legacy && got.mode == FirmwareMode::Uefi {
+            lost.push(LostBit::Legacy);
+        }
         if self.valid && self.device != got.device {
             lost.push(LostBit::Device { sent: self.device, got: got.device });
         }
@@ -190,6 +193,8 @@ pub enum LostBit {
     Once,
     /// The machine will be told to boot as BIOS.
     Uefi,
+    /// The machine will be told to boot by UEFI, though it boots as BIOS.
+    Legacy,
     /// Another device.
     Device {
         /// What was asked for.
@@ -207,6 +212,7 @@ impl fmt::Display for LostBit {
             Self::Persistent => f.write_str("the BMC dropped the persistent bit"),
             Self::Once => f.write_str("the BMC made the override persistent"),
             Self::Uefi => f.write_str("the BMC dropped the UEFI bit"),
+            Self::Legacy => f.write_str("the BMC kept the UEFI bit of an earlier override"),
             Self::Device { sent, got } => write!(f, "the BMC chose {got} instead of {sent}"),
         }
     }
@@ -292,6 +298,18 @@ impl BootOption {
     }
 }
 
+impl BootOption {
+    /// The boot flags, if this is parameter 5. Flags the BMC marks invalid or locked are in force for nobody,
+    /// whatever their own valid bit says.
+    ///
+    /// # Errors
+    /// When there are less than five bytes.
+    pub fn flags(&self) -> Result<BootFlags, DecodeError> {
+        let flags = BootFlags::decode(&self.data)?;
+        Ok(BootFlags { valid: flags.valid && !self.invalid, ..flags })
+    }
+}
+
 impl GetBootOption {
     /// From request data: parameter, set selector, block selector.
     ///
@@ -357,7 +375,9 @@ mod tests {
     fn reading_back_names_what_the_bmc_lost() {
         let sent = flags(Reach::Once, FirmwareMode::Uefi, BootDevice::Pxe);
         let device = |got| LostBit::Device { sent: BootDevice::Pxe, got };
-        let cases: [(&str, &[u8], Vec<LostBit>); 5] = [
+        let cases: [(&str, &[u8], Vec<LostBit>); 7] = [
+            ("marked invalid", &[1, 0x85, 0xa0, 0x04, 0, 0, 0], vec![LostBit::Valid]),
+            ("persistent", &[1, 5, 0xe0, 0x04, 0, 0, 0], vec![LostBit::Once]),
             ("kept", &[0x01, 0x05, 0xa0, 0x04, 0, 0, 0], vec![]),
             ("second BMC of case 26", &[1, 5, 0x80, 0x04, 0, 0, 0], vec![LostBit::Uefi]),
             ("ipmi_sim", &[1, 5, 0, 0x04, 0, 0, 0], vec![LostBit::Valid, LostBit::Uefi]),
@@ -366,9 +386,14 @@ mod tests {
         ];
         for (name, answer, want) in cases {
             let option = GetBootOption { parameter: 5 }.answer(answer).unwrap();
-            let got = BootFlags::decode(&option.data).unwrap();
-            assert_eq!(sent.lost_in(&got), want, "{name}");
+            assert_eq!(sent.lost_in(&option.flags().unwrap()), want, "{name}");
         }
+        let legacy = flags(Reach::Once, FirmwareMode::Legacy, BootDevice::Pxe);
+        assert_eq!(legacy.lost_in(&sent), [LostBit::Legacy], "UEFI left on from before");
+        assert_eq!(legacy.lost_in(&legacy), []);
+        let cleared = BootFlags { valid: false, ..sent };
+        assert_eq!(BootFlags::CLEAR.lost_in(&cleared), [], "nothing of it is in force");
+        assert_eq!(BootFlags::CLEAR.lost_in(&sent), [LostBit::StillValid]);
         assert_eq!(LostBit::Uefi.to_string(), "the BMC dropped the UEFI bit");
         assert!(GetBootOption { parameter: 5 }.answer(&[1, 4, 0, 0]).is_err());
     }

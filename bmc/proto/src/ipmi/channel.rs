@@ -76,6 +76,9 @@ pub struct GetCipherSuites {
 }
 
 impl GetCipherSuites {
+    /// Bytes of a full block; the list goes on in the next one (section 22.15).
+    pub const BLOCK_LEN: usize = 16;
+
     /// From request data: the block asked for.
     ///
     /// # Errors
@@ -88,8 +91,8 @@ impl GetCipherSuites {
     /// Answers it from the whole record data: channel byte, then at most 16 bytes.
     #[must_use]
     pub fn encode_answer(&self, channel: u8, records: &[u8]) -> Vec<u8> {
-        let skip = usize::from(self.block) * 16;
-        [channel].into_iter().chain(records.iter().copied().skip(skip).take(16)).collect()
+        let (skip, take) = (usize::from(self.block) * Self::BLOCK_LEN, Self::BLOCK_LEN);
+        [channel].into_iter().chain(records.iter().copied().skip(skip).take(take)).collect()
     }
 }
 
@@ -177,6 +180,24 @@ impl SuiteRecord {
     }
 }
 
+/// In which order to try the suites we speak, each once, by the first block of record data a BMC gave (empty
+/// when it gave none): listed ones first, the strongest of them first. Suites without authentication, integrity
+/// or confidentiality are never among them, whatever is listed.
+///
+/// The list is a hint: BMCs list what they refuse and take what they do not list. A full block is the beginning
+/// of a longer list, which says nothing about what is missing in it.
+#[must_use]
+pub fn order_to_try(first_block: &[u8]) -> Vec<Suite> {
+    if first_block.len() >= GetCipherSuites::BLOCK_LEN {
+        return Suite::ALL.to_vec();
+    }
+    let listed = SuiteRecord::list(first_block);
+    let is_listed = |suite: &Suite| listed.iter().any(|record| record.id == suite.id());
+    let (mut order, others): (Vec<_>, Vec<_>) = Suite::ALL.into_iter().partition(is_listed);
+    order.extend(others);
+    order
+}
+
 /// Get Channel Authentication Capabilities (section 22.13): `ipmitool` asks it before a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GetAuthCapabilities {
@@ -225,6 +246,27 @@ mod tests {
         let seventeen = SuiteRecord::of(Suite::Seventeen);
         assert_eq!(seventeen.encode(), [0xc0, 0x11, 0x03, 0x44, 0x81]);
         assert_eq!(SuiteRecord::list(&seventeen.encode()), [seventeen]);
+    }
+
+    #[test]
+    fn listed_suites_come_first_and_a_list_keeps_no_suite_of_ours_out() {
+        use Suite::{Seventeen, Three};
+        let strongest_first = [Seventeen, Three];
+        let cases = [
+            ("BMC 1 of case 24", "c003014181c011034481", strongest_first),
+            ("the other way round", "c011034481c003014181", strongest_first),
+            ("BMC 2 of case 24", "c000004080c003014181", [Three, Seventeen]),
+            ("no answer", "", strongest_first),
+            ("no authentication only", "c000004080", strongest_first),
+            ("weak ones only", "c001014080c002014180", strongest_first),
+            ("3 and one of an OEM", "c003014181c180570100c2", [Three, Seventeen]),
+            // 1, 2, 3 and the begin of another: 17 may follow in the next block.
+            ("a full block", "c001014080c002014180c003014181c0", strongest_first),
+        ];
+        for (name, hex, want) in cases {
+            let data = model::hex::decode(hex).unwrap();
+            assert_eq!(order_to_try(&data), want, "{name}");
+        }
     }
 
     #[test]

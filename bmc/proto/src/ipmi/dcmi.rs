@@ -81,7 +81,7 @@ impl PowerReadingRecord {
     /// What it amounts to.
     #[must_use]
     pub fn outcome(&self) -> DcmiOutcome {
-        if matches!(self.now, 0 | u16::MAX) {
+        if matches!(self.now, 0 | u16::MAX) || self.is_impossible() {
             return DcmiOutcome::Absent;
         }
         let Self { min, max, average, period_ms, .. } = *self;
@@ -91,6 +91,17 @@ impl PowerReadingRecord {
             confirmed: self.active,
             statistics: self.active.then_some(statistics),
         }
+    }
+}
+
+impl PowerReadingRecord {
+    /// More than `FAR` times the most the BMC itself says it ever measured, where its own statistics are
+    /// consistent: a broken sensor or a marker such as 0xFFFE, no watts.
+    fn is_impossible(&self) -> bool {
+        const FAR: u16 = 4;
+        let Self { now, min, max, average, active, .. } = *self;
+        let is_consistent = active && 0 < min && min <= average && average <= max;
+        is_consistent && now / FAR > max
     }
 }
 
@@ -172,6 +183,29 @@ mod tests {
             };
             assert_eq!(got, want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_value_far_above_the_bmcs_own_maximum_is_none() {
+        let record = |now, active| PowerReadingRecord {
+            now,
+            min: 10,
+            max: 182,
+            average: 89,
+            timestamp: 0,
+            period_ms: 1_000,
+            active,
+        };
+        let is_absent = |record: PowerReadingRecord| record.outcome() == DcmiOutcome::Absent;
+        for now in [0xfffe, 0x8000, 0x7fff, 2_000, 732] {
+            assert!(is_absent(record(now, true)), "{now}");
+        }
+        // A peak between two updates of the statistics, and statistics that mean nothing.
+        assert!(!is_absent(record(200, true)) && !is_absent(record(700, true)));
+        assert!(!is_absent(record(2_000, false)));
+        let zeros = PowerReadingRecord { min: 0, max: 0, average: 0, ..record(105, true) };
+        let swapped = PowerReadingRecord { min: 182, max: 10, ..record(105, true) };
+        assert!(!is_absent(zeros) && !is_absent(swapped));
     }
 
     #[test]
