@@ -34,13 +34,18 @@ pub(super) struct LiveLab {
 }
 
 impl LiveLab {
-    /// The nodes of a hostlist, in its order; all of them without one.
+    /// The nodes of a hostlist, in its order; all of them without one. For reading only.
     fn select(&self, hostlist: Option<&str>) -> Result<Vec<&Node>, Fault> {
-        let Some(text) = hostlist.filter(|text| !text.trim().is_empty()) else {
-            return Ok(self.config.nodes.values().collect());
-        };
-        let names = hostlist::parse(text).map_err(|error| Fault::Refused {
-            error: format!("{text:?} is no list of nodes"),
+        match hostlist.filter(|text| !text.trim().is_empty()) {
+            Some(text) => self.named(text),
+            None => Ok(self.config.nodes.values().collect()),
+        }
+    }
+
+    /// The nodes of a hostlist that names some: a verb with an empty one must not mean the whole lab.
+    fn named(&self, hostlist: &str) -> Result<Vec<&Node>, Fault> {
+        let names = hostlist::parse(hostlist).map_err(|error| Fault::Refused {
+            error: format!("{hostlist:?} is no list of nodes"),
             faults: vec![error.to_string()],
         })?;
         names.iter().map(|name| self.get(name.as_str())).collect()
@@ -116,7 +121,7 @@ impl LiveLab {
     }
 
     fn previews(&self, request: &SwitchRequest) -> Result<(ProfileName, Vec<Preview>), Fault> {
-        let nodes = self.select(Some(&request.nodes))?;
+        let nodes = self.named(&request.nodes)?;
         let profile: ProfileName = request.profile.parse().map_err(|error| Fault::Refused {
             error: format!("{:?} is no profile", request.profile),
             faults: vec![format!("{error}")],
@@ -181,7 +186,7 @@ impl LiveLab {
     }
 
     async fn power_verbs(&self, by: &str, request: &PowerRequest) -> Result<PowerOutcome, Fault> {
-        let selected = self.select(Some(&request.nodes))?;
+        let selected = self.named(&request.nodes)?;
         let takes = matches!(request.verb, api::PowerVerb::Off | api::PowerVerb::Cycle);
         if takes && !request.confirmed {
             let faults =

@@ -2,7 +2,10 @@
 
 use std::{fmt::Write as _, time::Instant};
 
-use api::{NodeDetail, NodeList, NodeView, Problem, SwitchAccepted, SwitchPreview, SwitchRequest};
+use api::{
+    NodeDetail, NodeList, NodeView, PowerOutcome, PowerRequest, PowerVerb, Problem, SwitchAccepted,
+    SwitchPreview, SwitchRequest,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::rig::{BOUND, LOOK, Rig, until};
@@ -80,6 +83,16 @@ impl Rig {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Uses a power verb, confirmed.
+    pub(crate) async fn power(
+        &self,
+        nodes: &str,
+        verb: PowerVerb,
+    ) -> Result<PowerOutcome, (u16, Problem)> {
+        let request = PowerRequest { nodes: nodes.to_owned(), verb, confirmed: true };
+        self.post("/api/v1/power", &request).await
     }
 
     /// Begins a switch that must be accepted.

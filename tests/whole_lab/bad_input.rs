@@ -52,6 +52,20 @@ async fn what_does_not_exist_is_named_and_nothing_is_begun() {
 }
 
 #[tokio::test]
+async fn a_verb_that_names_no_node_does_not_mean_every_node() {
+    let rig = Rig::ready(Setup { bays: 2, ..Setup::default() }).await;
+    for nodes in ["", " ", ","] {
+        let (status, problem) = rig.try_switch(nodes, "inspect").await.unwrap_err();
+        assert_eq!(status, 422, "{problem:?}");
+        let (status, problem) = rig.power(nodes, api::PowerVerb::On).await.unwrap_err();
+        assert_eq!(status, 422, "{problem:?}");
+    }
+    for node in rig.nodes().await.nodes {
+        assert_eq!((node.phase.name.as_str(), node.power), ("idle", api::PowerState::Off));
+    }
+}
+
+#[tokio::test]
 async fn a_second_switch_of_a_node_is_refused_with_what_it_waits_for() {
     let rig = Rig::ready(Setup { bays: 2, ..Setup::default() }).await;
     rig.blade(1).control.silent(true);
