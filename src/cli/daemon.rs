@@ -1,11 +1,14 @@
 //! Commands that stay: `serve`, `demo`, `twin`.
 
-use std::{fs, io::IsTerminal, path::PathBuf};
+use std::{fs, io::IsTerminal, path::PathBuf, time::Duration};
 
 use tracing_subscriber::EnvFilter;
 
 use super::{ExitCode, Trouble};
 use crate::{demo, server};
+
+/// How long the process waits for threads that do not end by themselves.
+const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Serve a lab: boot services, switch engine, page and API
 #[derive(Debug, clap::Args)]
@@ -70,7 +73,9 @@ fn stay(
     let runtime = runtime.map_err(|error| {
         Trouble::new(ExitCode::Failed, format!("cannot start the runtime: {error}"))
     })?;
-    runtime.block_on(command).map_err(trouble)?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_timeout(LAST_WAIT);
+    outcome.map_err(trouble)?;
     Ok(ExitCode::Ok)
 }
 

@@ -20,7 +20,10 @@ use twin::{
     qemu::Password,
 };
 
-use crate::{config, server::Server};
+use crate::{
+    config,
+    server::{Server, StateLock},
+};
 
 /// A real blade takes two minutes for its self test; a person who watches should see it, not wait for it.
 const PACE: Pace = Pace {
@@ -68,6 +71,7 @@ pub struct Access {
 struct State {
     dir: PathBuf,
     temporary: bool,
+    _lock: StateLock,
 }
 
 /// Runs the demo until Ctrl-C or SIGTERM.
@@ -151,7 +155,9 @@ impl State {
         let dir = dir
             .canonicalize()
             .with_context(|| format!("could not find the state folder {}", dir.display()))?;
-        Ok(Self { dir, temporary })
+        // Before anything is written: a second demo would take the first one's files away from it.
+        let lock = StateLock::take(&dir)?;
+        Ok(Self { dir, temporary, _lock: lock })
     }
 }
 
@@ -185,10 +191,12 @@ fn secret(words: usize) -> anyhow::Result<String> {
     Ok(model::hex::encode(&bytes).chars().take(words * 2).collect())
 }
 
-#[expect(clippy::print_stdout, reason = "what a person is told is the product of this command")]
+/// What a person is told. Nobody reads it when the pipe is closed; the demo goes on.
 fn print_welcome(access: &Access, millis: u128) {
     let Access { url, user, password, env_file } = access;
-    println!(
+    let mut out = std::io::stdout();
+    let _read = write!(
+        out,
         "\n  volund demo: a c7000 with its blades, modelled, on loopback (ready in {millis} ms)\n\n\
          \x20 page      {url}\n\
          \x20 log in    {user} / {password}\n\n\
@@ -198,9 +206,8 @@ fn print_welcome(access: &Access, millis: u128) {
          \x20   volund nodes\n\
          \x20   volund switch bld-003 inspect --wait\n\
          \x20   volund node bld-003\n\n\
-         \x20 Ctrl-C ends everything.\n",
+         \x20 Ctrl-C ends everything.\n\n",
         env = env_file.display(),
-    );
-    // Nobody reads it when the pipe is closed; the demo goes on.
-    let _flushed = std::io::stdout().flush();
+    )
+    .and_then(|()| out.flush());
 }

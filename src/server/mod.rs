@@ -3,6 +3,7 @@
 mod access;
 mod calls;
 mod lab;
+mod lock;
 mod specs;
 mod views;
 
@@ -31,10 +32,12 @@ use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use web::lab::Changed;
 
 use crate::config::{CipherSuite, Config, DhcpMode, Network};
+
+pub use lock::StateLock;
 
 /// Sightings that may wait for the engine; older ones are dropped and counted.
 const SIGHTINGS: usize = 4_096;
@@ -55,6 +58,10 @@ pub struct Server {
     store: Store,
     tasks: JoinSet<()>,
     stop: CancellationToken,
+    /// Fires the stop whatever ends the server: the boot services' threads end by nothing else, and the process
+    /// waits for them.
+    _stops: DropGuard,
+    _lock: StateLock,
 }
 
 /// The table boot services answer from, and the lock under which it is replaced.
@@ -71,6 +78,7 @@ struct Ground {
     writer: Writer,
     series: Arc<Series>,
     table: Table,
+    lock: StateLock,
 }
 
 impl Server {
@@ -80,6 +88,7 @@ impl Server {
     /// What could not be opened or bound, and what to do about it.
     pub async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
         let mut tasks = JoinSet::new();
+        let stops = stop.clone().drop_guard();
         let operator = config.operator.listen;
         let listener = TcpListener::bind(operator)
             .await
@@ -98,7 +107,7 @@ impl Server {
         let latest = ground.start_sampler(&engine, &changes, &boards, &mut tasks, &stop);
         tasks.spawn(until(stop.clone(), forward_changes(engine.clone(), changes.clone())));
         let auth = Arc::new(access::auth(&ground.config, &ground.store, &ground.writer).await?);
-        let Ground { config, store, series, .. } = ground;
+        let Ground { config, store, series, lock, .. } = ground;
         let lab = lab::LiveLab { config, engine, store: store.clone(), series, latest, changes };
         let app = web::App::new(Arc::new(lab), Arc::clone(&auth), hosts(operator));
         let serving = web::serve(listener, app, stop.clone());
@@ -107,7 +116,7 @@ impl Server {
                 tracing::error!(%error, "the page has ended");
             }
         });
-        Ok(Self { operator, boot: bound, auth, store, tasks, stop })
+        Ok(Self { operator, boot: bound, auth, store, tasks, stop, _stops: stops, _lock: lock })
     }
 
     /// A new API token under `name`, kept as a hash.
@@ -157,6 +166,7 @@ impl Ground {
         let state = config.lab.state_dir.clone();
         std::fs::create_dir_all(&state)
             .with_context(|| format!("could not make the state directory {}", state.display()))?;
+        let lock = StateLock::take(&state)?;
         let book = state.join("volund.db");
         let store = Store::open(&book.display().to_string())
             .await
@@ -167,7 +177,8 @@ impl Ground {
             current: Arc::new(arc_swap::ArcSwap::from_pointee(BootTable::default())),
             writing: Arc::default(),
         };
-        Ok(Self { config: Arc::new(config), store, writer, series: Arc::new(series), table })
+        let (config, series) = (Arc::new(config), Arc::new(series));
+        Ok(Self { config, store, writer, series, table, lock })
     }
 
     /// Binds the boot services. Until the engine publishes, the table is empty and nobody is answered.
