@@ -114,6 +114,7 @@ fn expand(piece: &str, room: usize) -> Result<Vec<String>, HostlistError> {
     while let Some((before, after)) = rest.split_once('[') {
         let (ranges, suffix) =
             after.split_once(']').ok_or_else(|| HostlistError::Bracket(piece.to_owned()))?;
+        fits_a_name(before)?;
         let numbers = numbers(ranges, room)?;
         if names.len() * numbers.len() > room {
             return Err(HostlistError::TooMany);
@@ -130,8 +131,17 @@ fn expand(piece: &str, room: usize) -> Result<Vec<String>, HostlistError> {
     if names.len() > room {
         return Err(HostlistError::TooMany);
     }
+    fits_a_name(rest)?;
     names.iter_mut().for_each(|name| name.push_str(rest));
     Ok(names)
+}
+
+/// What is longer than a name on its own is refused before thousands of copies are made of it.
+fn fits_a_name(part: &str) -> Result<(), HostlistError> {
+    if part.len() > LONGEST {
+        part.parse::<NodeName>()?;
+    }
+    Ok(())
 }
 
 /// The numbers of `003,006-010`, at most `room`.
@@ -218,6 +228,10 @@ mod tests {
         }
         let long = format!("a{}{}", "[1-2]".repeat(12), "[1]".repeat(20_000));
         assert!(matches!(parse(&long), Err(HostlistError::Name(_))));
+        let letters = "a".repeat(500_000);
+        for long in [format!("{letters}[1-4096]"), format!("a[1-4096]{letters}")] {
+            assert!(matches!(parse(&long), Err(HostlistError::Name(_))));
+        }
         let wide = format!("a[{}1-4000]", "0".repeat(60_000));
         assert!(matches!(parse(&wide), Err(HostlistError::Range(_))));
         assert_eq!(parse("a[1-4096]").unwrap().len(), MAX_NAMES);
