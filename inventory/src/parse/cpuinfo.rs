@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Processor, text};
 
+/// Packages beyond so many are left out; no machine has as many sockets.
+const MOST: usize = 1_024;
+
 /// One package as the kernel sees it.
 #[derive(Debug, Default)]
 struct Package {
@@ -50,7 +53,11 @@ fn packages(cpuinfo: &str) -> BTreeMap<u32, Package> {
             continue;
         }
         let number = |name: &str| field(name).and_then(|value| value.parse::<u32>().ok());
-        let package = packages.entry(number("physical id").unwrap_or(0)).or_default();
+        let id = number("physical id").unwrap_or(0);
+        if packages.len() == MOST && !packages.contains_key(&id) {
+            continue;
+        }
+        let package = packages.entry(id).or_default();
         package.threads = package.threads.saturating_add(1);
         package.cores = package.cores.or_else(|| number("cpu cores"));
         if package.model.is_none() {

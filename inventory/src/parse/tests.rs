@@ -221,6 +221,9 @@ fn the_kernel_names_processors_where_firmware_does_not() {
     let with = report(&Report { cpuinfo, ..table });
     assert_eq!((with.processors.len(), &with.processors[0].model), (1, &model));
     assert_eq!(with.processors[0].cores, Some(8));
+
+    let many = (0..3_000).map(|id| block(id, id)).collect();
+    assert_eq!(report(&Report { cpuinfo: many, ..empty_report() }).processors.len(), 1_024);
 }
 
 #[test]
