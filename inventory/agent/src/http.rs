@@ -85,7 +85,7 @@ fn read_reply(
 }
 
 /// The reply in `answer`, or `None` while more has to come. `ended` says that no more will.
-fn parse(answer: &[u8], ended: bool) -> Result<Option<Reply>, HttpError> {
+pub(super) fn parse(answer: &[u8], ended: bool) -> Result<Option<Reply>, HttpError> {
     let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else {
         return if ended { Err(HttpError::Malformed("it ends in its head")) } else { Ok(None) };
     };
