@@ -65,6 +65,29 @@ async fn five_fetches_in_one_attempt_are_equal_and_an_attempt_after_a_whole_kern
     assert!(text.contains("the ticket of bld-001 is spent"), "{text}");
 }
 
+/// The node's second boot asked DHCP, then volund was killed; its script is asked of the new one.
+#[tokio::test]
+async fn a_kill_between_dhcp_and_script_of_the_next_boot_installs_nothing_twice() {
+    let pace = Pace { install: Duration::from_secs(30), ..QUICK };
+    let mut rig = Rig::ready(Setup { pace, ..Setup::default() }).await;
+    let address = rig.blade(1).address;
+    rig.switch("bld-001", "install").await;
+    rig.step(1, "linux started", 1).await;
+    rig.in_phase("bld-001", Phase::Installing).await;
+    let begun = now_ms();
+    until("second of work", BOUND, async || (now_ms() > begun + 1_100).then_some(())).await;
+    rig.kill().await;
+    rig.serve().await;
+    for _ in 0..2 {
+        let script = wire::script(&rig, address).await;
+        assert!(
+            script.contains("local boot: the ticket of this switch to install is spent"),
+            "{script}"
+        );
+    }
+    rig.in_phase("bld-001", Phase::Installing).await;
+}
+
 #[tokio::test]
 async fn a_ram_profile_boots_again_by_itself_under_a_ticket_of_its_own() {
     // Long enough for volund to see that it is on.

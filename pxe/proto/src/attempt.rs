@@ -64,11 +64,14 @@ impl Attempts {
 
     /// The script was asked for: the attempt it belongs to. A whole kernel does not end it here, since nothing
     /// tells a repeated fetch from a new boot but the DHCP before it. Begins one when none is open (a chained
-    /// iPXE may use its ROM's lease without asking again).
+    /// iPXE may use its ROM's lease without asking again), and when the kernel was whole before a restart of
+    /// volund: that DHCP may have come before it, and an installer's script must not go out twice.
     pub fn at_script(&mut self, entry: &BootEntry, now: UnixMillis) -> AttemptId {
         let deadline = self.deadline;
         match self.tracked(entry) {
-            Some(last) if is_open(last, deadline, now) => last.attempt.id,
+            Some(last) if is_open(last, deadline, now) && !was_whole_before(last) => {
+                last.attempt.id
+            }
             last => {
                 let id = next_id(last.map(|last| last.attempt.id), now);
                 self.begin(entry, id)
@@ -130,6 +133,11 @@ impl Attempts {
 /// Before its deadline.
 fn is_open(last: &Tracked, deadline: Duration, now: UnixMillis) -> bool {
     now.since(last.attempt.id.0) < deadline
+}
+
+/// Its kernel was fetched whole from the volund before this one.
+fn was_whole_before(last: &Tracked) -> bool {
+    last.kernel == Expected::Unknown && last.attempt.kernel_whole.is_some()
 }
 
 /// The moment, but never one that was used before: a clock may step back.
@@ -218,6 +226,12 @@ mod tests {
         let recorded = Attempt { id: AttemptId(at(100)), kernel_whole: Some(at(110)) };
         let (entry, mut attempts) = (entry(Some(recorded)), Attempts::new(DEADLINE));
         assert_eq!(attempts.at_firmware(&entry, at(120)), AttemptId(at(120)));
+
+        // The DHCP of the new boot may have gone to the volund before.
+        let mut restarted = Attempts::new(DEADLINE);
+        let second = restarted.at_script(&entry, at(121));
+        assert_eq!(second, AttemptId(at(121)));
+        assert_eq!(restarted.at_script(&entry, at(122)), second, "told once");
     }
 
     #[test]
