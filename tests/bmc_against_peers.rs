@@ -15,6 +15,8 @@
 mod foreign;
 #[path = "bmc_against_peers/rig.rs"]
 mod rig;
+#[path = "bmc_against_peers/sampler.rs"]
+mod sampler;
 #[path = "bmc_against_peers/twin_faults.rs"]
 mod twin_faults;
 #[path = "bmc_against_peers/twin_verbs.rs"]

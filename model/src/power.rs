@@ -93,6 +93,8 @@ pub enum NoReading {
     BelowFloor,
     /// The last reading is too old to stand for now.
     Stale,
+    /// The BMC answered, but with an error that may pass or with something unreadable.
+    Unusable,
 }
 
 /// A reading, or the reason there is none.
@@ -128,6 +130,7 @@ impl fmt::Display for NoReading {
             Self::MeterSaysNone => "the meter says it has no reading",
             Self::BelowFloor => "below what the meter can tell",
             Self::Stale => "the last reading is too old",
+            Self::Unusable => "the BMC gave no usable answer",
         })
     }
 }

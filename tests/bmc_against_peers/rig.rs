@@ -95,10 +95,13 @@ impl Rig {
     }
 
     pub async fn start_with(change: impl FnOnce(&mut IpmiConfig)) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), change).await
+    }
+
+    pub async fn start_at(address: SocketAddr, change: impl FnOnce(&mut IpmiConfig)) -> Self {
         let board = Arc::new(TestBoard::default());
         let mut config = IpmiConfig::new("admin", PASSWORD).unwrap();
         change(&mut config);
-        let address = "127.0.0.1:0".parse().unwrap();
         let server = IpmiServer::bind(address, Arc::clone(&board) as _, config).await.unwrap();
         let (control, address) = (server.control(), server.address());
         let stop = CancellationToken::new();

@@ -90,6 +90,13 @@ struct Told {
     trouble: Option<String>,
 }
 
+impl Told {
+    /// Whether the BMC was not heard before, or not the last time.
+    fn asks_who_it_is(&self) -> bool {
+        self.suite.is_none() || self.trouble.is_some()
+    }
+}
+
 impl Latest {
     fn new(period: Duration) -> Self {
         Self { samples: Arc::default(), period }
@@ -154,6 +161,9 @@ impl Sampler {
         self.tell(Seen::Power { node: node.clone(), on, at: now() }).await;
         let fact = match &power {
             Ok(_) => {
+                if told.asks_who_it_is() {
+                    self.look_at_firmware(metered).await;
+                }
                 let guid = match told.guid {
                     Some(guid) => Some(guid),
                     None => metered.bmc.system_guid().await.ok().flatten(),
@@ -168,8 +178,9 @@ impl Sampler {
             self.tell(Seen::Bmc { node: node.clone(), guid, suite, trouble, at: now() }).await;
         }
         let answer = match power {
-            Ok(_) => dcmi(metered.bmc.power_reading().await),
-            Err(error) => Err(absence(&error)),
+            Err(error) if !is_answer(&error) => Err(absence(&error)),
+            // A BMC that cannot tell the power state may still have a meter.
+            Ok(_) | Err(_) => dcmi(metered.bmc.power_reading().await),
         };
         let (at, meter) = (now(), self.meter(metered.kind));
         let sample = from_dcmi(answer, &meter, at);
@@ -178,6 +189,15 @@ impl Sampler {
             tracing::error!(%node, %error, "a sample was not kept");
         }
         self.tell(Seen::Sampled { node }).await;
+    }
+
+    /// "No such command" is remembered until the BMC's firmware changes, and a new firmware comes with a restart
+    /// of the BMC: at the first contact and after each silence it is asked which it runs.
+    async fn look_at_firmware(&self, metered: &Metered) {
+        if let Err(error) = metered.bmc.device_id().await {
+            let node = &metered.node;
+            tracing::debug!(%node, %error, "the BMC does not say which firmware it runs");
+        }
     }
 
     fn meter(&self, kind: PowerKind) -> Meter {
@@ -202,9 +222,14 @@ fn dcmi(outcome: Result<DcmiOutcome, BmcError>) -> Result<u16, NoReading> {
     }
 }
 
+/// Whether the BMC spoke: others of its commands may work.
+fn is_answer(error: &BmcError) -> bool {
+    matches!(error, BmcError::Refused { .. } | BmcError::Malformed { .. })
+}
+
 fn absence(error: &BmcError) -> NoReading {
     match error {
-        BmcError::Refused { .. } => NoReading::NotSupported,
+        BmcError::Refused { .. } | BmcError::Malformed { .. } => NoReading::Unusable,
         BmcError::Unreachable { .. }
         | BmcError::PortClosed { .. }
         | BmcError::Queued { .. }
@@ -214,7 +239,6 @@ fn absence(error: &BmcError) -> NoReading {
         | BmcError::NoSessionFree { .. }
         | BmcError::NoSuite { .. }
         | BmcError::Handshake { .. }
-        | BmcError::Malformed { .. }
         | BmcError::OutcomeUnknown { .. } => NoReading::BmcSilent,
     }
 }

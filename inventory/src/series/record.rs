@@ -28,13 +28,14 @@ const KINDS: [PowerKind; 5] = [
     PowerKind::Part,
     PowerKind::Estimate,
 ];
-const ABSENCES: [NoReading; 6] = [
+const ABSENCES: [NoReading; 7] = [
     NoReading::NotReadYet,
     NoReading::BmcSilent,
     NoReading::NotSupported,
     NoReading::MeterSaysNone,
     NoReading::BelowFloor,
     NoReading::Stale,
+    NoReading::Unusable,
 ];
 
 /// Codes are never given twice: files outlive programs.
@@ -63,6 +64,7 @@ fn absence_code(absence: NoReading) -> u8 {
         NoReading::MeterSaysNone => 4,
         NoReading::BelowFloor => 5,
         NoReading::Stale => 6,
+        NoReading::Unusable => 7,
     }
 }
 
