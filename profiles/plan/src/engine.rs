@@ -56,6 +56,8 @@ pub struct NodeState {
     pub ordered: Option<UnixMillis>,
     /// System GUID on record for its BMC.
     pub recorded: Option<Uuid>,
+    /// System GUID its BMC last told since the start.
+    pub told: Option<Uuid>,
     /// Cipher suite in use with its BMC.
     pub suite: Option<u8>,
     /// What is wrong with its BMC.
@@ -105,6 +107,7 @@ impl NodeState {
             alive: None,
             ordered: None,
             recorded: None,
+            told: None,
             suite: None,
             bmc_trouble: None,
             order: None,
@@ -171,14 +174,48 @@ impl Engine {
         &self.profiles
     }
 
-    /// After a start: enters the phase of every open switch again.
+    /// After a start: enters the phase of every open switch again, or holds it where the configuration has changed
+    /// under it.
     pub fn resume(&mut self, now: UnixMillis) -> Output {
         let mut output = Output::default();
         let open: Vec<NodeName> = self.open_nodes();
         for node in open {
-            self.advance(&node, Event::Entered, now, &mut output);
+            let event = match self.overtaken(&node) {
+                Some(reason) => Event::Hold {
+                    reason,
+                    remedy: "look at what it would do now, and switch again".to_owned(),
+                },
+                None => Event::Entered,
+            };
+            self.advance(&node, event, now, &mut output);
         }
         output
+    }
+
+    /// Why an open switch may not go on with the configuration as it is now: nobody confirmed that. What has
+    /// fetched its kernel already goes on to its end.
+    fn overtaken(&self, node: &NodeName) -> Option<String> {
+        let state = self.nodes.get(node)?;
+        let switch = state.open_switch()?;
+        if matches!(switch.phase, Phase::Installing | Phase::Verifying) {
+            return None;
+        }
+        let name = &switch.to.name;
+        if let Some(why) = &state.spec.protected {
+            return Some(format!("while volund was down, {node} was protected: {why}"));
+        }
+        if !state.spec.profiles.contains(name) {
+            return Some(format!(
+                "while volund was down, {name} was taken out of what {node} may be"
+            ));
+        }
+        match self.profiles.get(name) {
+            None => Some(format!("while volund was down, profile {name} was removed")),
+            Some(to) if (to.kind, to.root) != (switch.to.kind, switch.to.root) => {
+                Some(format!("while volund was down, profile {name} became one of another kind"))
+            }
+            Some(_) => None,
+        }
     }
 
     /// Lets time pass for every switch whose bound is over.
@@ -272,7 +309,9 @@ impl Engine {
         output: &mut Output,
     ) {
         let Some(state) = self.nodes.get_mut(&node) else { return };
-        state.recorded = state.recorded.or(guid.filter(|guid| !guid.is_junk()));
+        let guid = guid.filter(|guid| !guid.is_junk());
+        state.told = guid.or(state.told);
+        state.recorded = state.recorded.or(guid);
         state.suite = suite.or(state.suite);
         state.bmc_trouble.clone_from(&trouble);
         let (guid, suite) = (state.recorded, state.suite);

@@ -79,6 +79,8 @@ struct Bench {
     on: bool,
     obeys_soft: bool,
     ignores_cycle: bool,
+    /// Accepts everything, does nothing.
+    stuck: bool,
     on_again: Option<UnixMillis>,
     dead_bmc: Option<TroubleKind>,
     acts: Vec<String>,
@@ -100,6 +102,7 @@ impl Bench {
             on,
             obeys_soft: true,
             ignores_cycle: false,
+            stuck: false,
             on_again: None,
             dead_bmc: None,
             acts: vec![],
@@ -154,6 +157,9 @@ impl Bench {
                 Act::Arm { .. } => Observed::Armed(Err(trouble)),
                 Act::SoftOff | Act::PowerOn | Act::Permitted(_) => Observed::Accepted(Err(trouble)),
             };
+        }
+        if self.stuck && *act != Act::ReadPower {
+            return Observed::Accepted(Ok(()));
         }
         match act {
             Act::ReadPower => {
@@ -514,6 +520,107 @@ fn a_ram_profile_whose_system_still_speaks_is_not_started_a_second_time() {
     bench.pass(3);
     let now = bench.now;
     assert!(matches!(bench.ask(now), BootAnswer::Wait { .. }));
+}
+
+/// The bench after a restart of volund with another configuration.
+fn restarted(mut bench: Bench, change: impl FnOnce(&mut Specs, &mut NodeSpec)) -> Bench {
+    let mut state = bench.state().clone();
+    let mut specs = specs();
+    change(&mut specs, &mut state.spec);
+    bench.engine = Engine::new(specs, vec![state], Box::new(Plain));
+    bench.queue.clear();
+    let output = bench.engine.resume(bench.now);
+    bench.take(output);
+    bench
+}
+
+#[test]
+fn a_switch_does_not_go_on_when_the_configuration_changed_under_it() {
+    type Change = fn(&mut Specs, &mut NodeSpec);
+    let cases: [(&str, Change); 4] = [
+        ("was protected: Hel's", |_, node| node.protected = Some("Hel's".to_owned())),
+        ("taken out of what bld-003 may be", |_, node| node.profiles.clear()),
+        ("profile ramdisk was removed", |specs, _| {
+            specs.profiles.remove::<ProfileName>(&"ramdisk".parse().unwrap());
+        }),
+        ("became one of another kind", |specs, _| {
+            let changed = profile(ProfileKind::Linux, RootKind::Installer, "ramdisk");
+            specs.profiles.insert(changed.name.clone(), changed);
+        }),
+    ];
+    for (reason, change) in cases {
+        let mut bench = Bench::new(true);
+        bench.wish("ramdisk");
+        bench.acts.clear();
+        let mut bench = restarted(bench, change);
+        assert_eq!(bench.phase(), Phase::Held, "{reason}");
+        let said = &bench.state().switch.as_ref().unwrap().reason;
+        assert!(said.contains(reason), "{said}");
+        bench.settle(600);
+        assert_eq!(bench.acts, [""; 0], "{reason}");
+        let attempt = bench.now;
+        assert!(is_local(&bench.ask(attempt)), "{reason}");
+    }
+    let mut bench = Bench::new(false);
+    bench.wish("ramdisk");
+    let mut bench = restarted(bench, |_, _| ());
+    bench.settle(60);
+    assert_eq!(bench.phase(), Phase::Booting, "unchanged, it goes on");
+}
+
+#[test]
+fn an_installer_is_given_by_permit_and_its_audit_line_is_durable_with_the_answer() {
+    let mut bench = Bench::new(false);
+    bench.wish("debian");
+    bench.settle(60);
+    bench.records.clear();
+    let attempt = bench.now;
+    assert!(matches!(bench.ask(attempt), BootAnswer::Kernel(_)));
+    let audits = |bench: &Bench| -> Vec<String> {
+        let lines = bench.records.iter().filter_map(|record| match record {
+            Record::Audit(line) => Some(format!("{} {} by {}", line.verb, line.node, line.by)),
+            _ => None,
+        });
+        lines.collect()
+    };
+    assert_eq!(audits(&bench), ["install bld-003 by anna"]);
+    assert!(matches!(bench.ask(attempt), BootAnswer::Kernel(_)));
+    assert_eq!(audits(&bench).len(), 1, "a repeated answer is no second permit");
+
+    let mut bench = Bench::new(false);
+    bench.wish("ramdisk");
+    bench.settle(60);
+    let attempt = bench.now;
+    assert!(matches!(bench.ask(attempt), BootAnswer::Kernel(_)));
+    assert_eq!(audits(&bench), [""; 0], "what writes no disk needs none");
+
+    let mut bench = Bench::new(false);
+    bench.wish("debian");
+    bench.settle(60);
+    for guid in [1, 2] {
+        let (node, guid, at) = (name("bld-003"), Some(model::Uuid([guid; 16])), bench.now);
+        bench.input(Input::BmcSeen { node, guid, suite: None, trouble: None, at });
+    }
+    let attempt = bench.now;
+    assert!(is_local(&bench.ask(attempt)), "the BMC belongs to another machine by now");
+    assert_eq!(bench.phase(), Phase::Held);
+}
+
+#[test]
+fn a_power_verb_that_had_no_effect_is_no_success() {
+    for (verb, on) in [(PowerVerb::Off, true), (PowerVerb::On, false)] {
+        let mut bench = Bench::new(on);
+        bench.stuck = true;
+        let (node, by) = (name("bld-003"), "anna".to_owned());
+        bench.input(Input::Power { token: Token(5), node, verb, by });
+        bench.settle(60);
+        match bench.replies.pop() {
+            Some(Replied::Power(Err(Refused::Unavailable(text)))) => {
+                assert!(text.contains("power still reads"), "{text}");
+            }
+            other => panic!("{verb:?}: {other:?}"),
+        }
+    }
 }
 
 #[test]

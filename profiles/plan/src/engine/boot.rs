@@ -3,13 +3,15 @@
 use std::net::Ipv4Addr;
 
 use model::{
-    BootAnswer, NodeName, Ticket, UnixMillis,
+    BootAnswer, NodeName, Permit, RootKind, Ticket, UnixMillis, Verb,
     agent::{Claimed, Order},
     boot::BootAsk,
+    permit::{self, AuditLine, ObservedIdentity, Refusal, Warrant},
 };
 
 use crate::{
-    AgentSays, Engine, Issued, NodeState, Output, Phase, Record, Replied, Reply, SwitchId, Token,
+    AgentSays, Engine, Issued, NodeState, Output, Phase, ProfileSpec, Record, Replied, Reply,
+    SwitchId, Token,
     boot::{Asking, Verdict, decide},
     input::{AgentAnswer, DocumentGrant, Refused},
     step::Event,
@@ -120,6 +122,17 @@ impl Engine {
                 return BootAnswer::Local { why: reason };
             }
         };
+        let audit = match state.permit_install(self.profiles.get(&profile), now).transpose() {
+            Ok(audit) => audit,
+            Err(refusal) => {
+                let reason = format!("{profile} may not be installed: {refusal}");
+                let remedy = "settle what the reason names; then switch again".to_owned();
+                let event = Event::Hold { reason: reason.clone(), remedy };
+                self.advance(&ask.node, event, now, output);
+                return BootAnswer::Local { why: reason };
+            }
+        };
+        output.records.extend(audit.map(Record::Audit));
         let issued = Issued {
             node: ask.node.clone(),
             attempt: ask.attempt,
@@ -310,6 +323,30 @@ impl Engine {
             )
             | None => Order::Wait { seconds: AGENT_WAIT_S },
         }
+    }
+}
+
+impl NodeState {
+    /// What starts an installer writes a disk: it takes a permit, and leaves the permit's line. Nothing for other
+    /// profiles. The identity is what the BMC told last, since a node that waits for its script cannot wait for its
+    /// BMC too; where it has told nothing since the start, nothing speaks against the one on record.
+    fn permit_install(
+        &self,
+        profile: Option<&ProfileSpec>,
+        now: UnixMillis,
+    ) -> Option<Result<AuditLine, Refusal>> {
+        profile.filter(|profile| profile.root == RootKind::Installer)?;
+        let switch = self.open_switch()?;
+        let (node, by) = (self.spec.name.clone(), switch.by.clone());
+        let (plan_hash, deadline) = (switch.plan_hash.clone(), switch.until);
+        let warrant =
+            Warrant { id: switch.id.0.clone(), node: switch.node.clone(), expires: deadline };
+        let verb = Verb::Install;
+        let order = permit::Order { node, verb, disks: vec![], plan_hash, by, deadline };
+        let identity =
+            ObservedIdentity { seen: self.told.or(self.recorded), recorded: self.recorded };
+        let permit = Permit::issue(order, identity, &self.protection(), &warrant, now);
+        Some(permit.and_then(|permit| permit.spend(&self.spec.name, verb, now)))
     }
 }
 

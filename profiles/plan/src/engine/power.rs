@@ -129,18 +129,32 @@ impl PowerOrder {
             return Err(Ok(Some(on)));
         }
         if now >= self.until {
-            return Err(if self.stage == Stage::Check && on {
-                Err(Refused::Unavailable(
-                    "the BMC accepted the power cycle, but power was never read off; \
-                     look whether the machine restarted"
-                        .to_owned(),
-                ))
-            } else {
-                Ok(Some(on))
-            });
+            return Err(self.unproved(on));
         }
         let stage = if self.stage == Stage::Check && !on { Stage::SawOff } else { self.stage };
         Ok((stage, Act::ReadPower, now.plus(CYCLE_POLL)))
+    }
+}
+
+impl PowerOrder {
+    /// The bound is over and the effect was not seen. A soft shutdown may take longer: it answers with power as it
+    /// reads; every other verb has failed.
+    fn unproved(&self, on: bool) -> Result<Option<bool>, Refused> {
+        let reads = if on { "on" } else { "off" };
+        let bound = POWER_BOUND.as_secs();
+        let text = match (self.verb, self.stage) {
+            (PowerVerb::Soft, _) => return Ok(Some(on)),
+            (PowerVerb::Cycle, Stage::Check) if on => {
+                "the BMC accepted the power cycle, but power was never read off; \
+                 look whether the machine restarted"
+                    .to_owned()
+            }
+            (PowerVerb::On | PowerVerb::Off | PowerVerb::Cycle, _) => format!(
+                "the BMC accepted the command, but power still reads {reads} after {bound} s; \
+                 look at the BMC's own log"
+            ),
+        };
+        Err(Refused::Unavailable(text))
     }
 }
 
