@@ -19,8 +19,12 @@ pub enum ClientFamily {
     EfiArm32,
     /// 64-bit ARM UEFI, code 11.
     EfiArm64,
+    /// UEFI HTTP boot on 32-bit x86, code 15: takes a URL.
+    HttpIa32,
     /// UEFI HTTP boot on x86-64, code 16: takes a URL.
     HttpX64,
+    /// UEFI HTTP boot on 32-bit ARM, code 18: takes a URL.
+    HttpArm32,
     /// UEFI HTTP boot on 64-bit ARM, code 19: takes a URL.
     HttpArm64,
 }
@@ -35,9 +39,39 @@ impl ClientArch {
             7 | 9 => Some(ClientFamily::EfiX64),
             10 => Some(ClientFamily::EfiArm32),
             11 => Some(ClientFamily::EfiArm64),
+            15 => Some(ClientFamily::HttpIa32),
             16 => Some(ClientFamily::HttpX64),
+            18 => Some(ClientFamily::HttpArm32),
             19 => Some(ClientFamily::HttpArm64),
             _ => None,
+        }
+    }
+}
+
+impl ClientFamily {
+    /// Whether it is UEFI HTTP boot: wants a URL, and takes it from an offer that says `HTTPClient` only.
+    #[must_use]
+    pub fn takes_url(self) -> bool {
+        match self {
+            Self::HttpIa32 | Self::HttpX64 | Self::HttpArm32 | Self::HttpArm64 => true,
+            Self::Bios | Self::EfiX64 | Self::EfiIa32 | Self::EfiArm32 | Self::EfiArm64 => false,
+        }
+    }
+
+    /// Codes of the architectures whose loader it can start, best first. A UEFI program is the same whether it
+    /// came by TFTP or by HTTP.
+    #[must_use]
+    pub fn loader_codes(self) -> &'static [u16] {
+        match self {
+            Self::Bios => &[0],
+            Self::EfiIa32 => &[6],
+            Self::EfiX64 => &[7, 9],
+            Self::EfiArm32 => &[10],
+            Self::EfiArm64 => &[11],
+            Self::HttpIa32 => &[15, 6],
+            Self::HttpX64 => &[16, 7, 9],
+            Self::HttpArm32 => &[18, 10],
+            Self::HttpArm64 => &[19, 11],
         }
     }
 }
@@ -50,7 +84,9 @@ impl fmt::Display for ClientArch {
             Some(ClientFamily::EfiIa32) => "ia32 UEFI",
             Some(ClientFamily::EfiArm32) => "arm32 UEFI",
             Some(ClientFamily::EfiArm64) => "arm64 UEFI",
+            Some(ClientFamily::HttpIa32) => "ia32 UEFI HTTP",
             Some(ClientFamily::HttpX64) => "x86-64 UEFI HTTP",
+            Some(ClientFamily::HttpArm32) => "arm32 UEFI HTTP",
             Some(ClientFamily::HttpArm64) => "arm64 UEFI HTTP",
             None => "unknown architecture",
         };

@@ -9,10 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use model::{
-    BootEntry, BootIntent, BootTable, ClientArch, arch::ClientFamily, boot::BootNetwork,
-    sighting::DhcpKind,
-};
+use model::{BootEntry, BootIntent, BootTable, ClientArch, boot::BootNetwork, sighting::DhcpKind};
 
 use super::{
     answer::{Answer, BootFile, Ending, Lease},
@@ -275,23 +272,20 @@ fn script(request: &Request, network: &BootNetwork) -> BootFile {
 /// The loader for an architecture. Nothing is guessed: a loader of the wrong kind hangs a machine.
 fn loader(request: &Request, table: &BootTable, network: &BootNetwork) -> Result<BootFile, String> {
     let arch = request.arch().ok_or("it names no architecture: no boot file")?;
-    let family =
-        arch.family().ok_or_else(|| format!("no loader is known for {arch}: no boot file"))?;
-    // The field swapped 7 and 9: both are x86-64 (RFC 4578 erratum).
-    let codes: &[u16] = match family {
-        ClientFamily::EfiX64 => &[7, 9],
-        ClientFamily::Bios
-        | ClientFamily::EfiIa32
-        | ClientFamily::EfiArm32
-        | ClientFamily::EfiArm64
-        | ClientFamily::HttpX64
-        | ClientFamily::HttpArm64 => &[arch.0],
-    };
-    let named = codes.iter().find_map(|code| table.loaders.0.get(&ClientArch(*code)));
-    let name = named.ok_or_else(|| {
+    if arch.family().is_none() {
+        return Err(format!("no loader is known for {arch}: no boot file"));
+    }
+    let loadable = request.loadable();
+    let name = loadable.iter().find_map(|arch| configured(table, *arch)).ok_or_else(|| {
         format!("no loader is configured for {arch}: no boot file; name one under `loaders`")
     })?;
     let name = if request.is_http_boot() { path::url(network.http, name) } else { name.clone() };
     let ending = if request.stage == Stage::CutDownIpxe { Ending::Bare } else { Ending::Zero };
     Ok(BootFile { name, ending })
+}
+
+/// The loader named for an architecture.
+fn configured(table: &BootTable, arch: ClientArch) -> Option<&String> {
+    let mut codes = arch.family()?.loader_codes().iter();
+    codes.find_map(|code| table.loaders.0.get(&ClientArch(*code)))
 }

@@ -132,6 +132,148 @@ fn case_05_each_architecture_gets_its_loader() {
 }
 
 #[test]
+fn http_boot_gets_the_url_of_the_loader_that_tftp_would_send() {
+    // What the configuration can name: no loader of their own for the codes of HTTP boot.
+    let mut table = table();
+    table.loaders.0.retain(|arch, _| arch.0 < 12);
+    table.loaders.0.insert(ClientArch(10), "arm32.efi".to_owned());
+    for (code, name) in
+        [(15, "ia32.efi"), (16, "snponly.efi"), (18, "arm32.efi"), (19, "arm64.efi")]
+    {
+        let client = ClientMessage::http_boot(Discover, 5, mac(5), ClientArch(code));
+        let reply = reply_of(&client.encode(), &table);
+        let url = format!("http://192.0.2.10:8067/{name}");
+        assert_eq!(file_of(&reply), Some(url.as_str()), "{code}");
+        assert!(reply.answer.http_client, "{code}");
+    }
+}
+
+#[test]
+fn of_several_architectures_the_one_counts_that_fits_the_class_and_has_a_loader() {
+    let snponly = Some("snponly.efi");
+    let url = Some("http://192.0.2.10:8067/snponly.efi");
+    let cases: [(&str, &str, &[u16], _); 9] = [
+        ("both worlds, asks for PXE", "PXEClient", &[16, 7], (snponly, false)),
+        ("both worlds, asks for HTTP", "HTTPClient", &[7, 16], (url, true)),
+        ("the other order", "HTTPClient", &[16, 7], (url, true)),
+        ("9 before 7", "PXEClient", &[9, 7], (snponly, false)),
+        ("an unknown one first", "PXEClient", &[0x0f00, 9], (snponly, false)),
+        ("one without loader first", "PXEClient", &[10, 7], (snponly, false)),
+        ("HTTP without a code of HTTP", "HTTPClient", &[7], (url, true)),
+        ("unknown ones only", "PXEClient", &[0x0f00, 0x0f01], (None, false)),
+        ("known, none with a loader", "HTTPClient", &[10, 18], (None, false)),
+    ];
+    for (name, class, archs, want) in cases {
+        let mut client = rom(5, archs[0]);
+        client.vendor_class = Some(format!("{class}:Arch:{:05}:UNDI:003016", archs[0]).into());
+        client.archs = archs.iter().copied().map(ClientArch).collect();
+        let reply = reply_of(&client.encode(), &table());
+        assert_eq!((file_of(&reply), reply.answer.http_client), want, "{name}");
+        assert_eq!(reply.note.is_some(), want.0.is_none(), "{name}");
+    }
+}
+
+/// Options in another order, with padding, spread over `file`, split in two: the same client, the same answer.
+#[test]
+fn the_answer_does_not_hang_on_how_options_are_laid_out() {
+    for arch in [0, 6, 7, 9, 11, 16, 19, 0x0f00] {
+        let client = match arch {
+            16 | 19 => ClientMessage::http_boot(Discover, 5, mac(5), ClientArch(arch)),
+            _ => rom(5, arch),
+        };
+        let plain = client.encode();
+        let want = reply_of(&plain, &table()).answer;
+        let options: Vec<(u8, Vec<u8>)> =
+            client.message().options.iter().map(|(code, value)| (code, value.to_vec())).collect();
+        let tlv =
+            |code: u8, value: &[u8]| [&[code, u8::try_from(value.len()).unwrap()], value].concat();
+        let head = &plain[..240];
+        let backwards: Vec<u8> = options.iter().rev().flat_map(|(c, v)| tlv(*c, v)).collect();
+        let padded: Vec<u8> =
+            options.iter().flat_map(|(c, v)| [&[0, 0], tlv(*c, v).as_slice()].concat()).collect();
+        let split: Vec<u8> = options
+            .iter()
+            .flat_map(|(c, v)| {
+                let (first, rest) = v.split_at(v.len() / 2);
+                [tlv(*c, first), tlv(*c, rest)].concat()
+            })
+            .collect();
+        let mut overloaded = [head, &[code::OVERLOAD, 1, 1, 255]].concat();
+        let mut at = 108;
+        for (code, value) in &options {
+            let option = tlv(*code, value);
+            overloaded[at..at + option.len()].copy_from_slice(&option);
+            at += option.len();
+        }
+        overloaded[at] = 255;
+        let layouts = [
+            ("backwards", [head, &backwards, &[255]].concat()),
+            ("padded, without END", [head, &padded].concat()),
+            ("split", [head, &split, &[255]].concat()),
+            ("in the file field", overloaded),
+        ];
+        for (name, bytes) in layouts {
+            assert_eq!(reply_of(&bytes, &table()).answer, want, "{arch}: {name}");
+        }
+    }
+}
+
+#[test]
+fn no_answer_of_any_kind_invites_to_port_4011() {
+    let kinds = [Discover, DhcpKind::Request, Inform];
+    for (arch, kind) in (0..32).flat_map(|arch| kinds.map(|kind| (arch, kind))) {
+        let clients = [
+            ClientMessage::pxe(kind, 3, mac(3), ClientArch(arch)),
+            ClientMessage::ipxe(kind, 3, mac(3), ClientArch(arch)),
+            ClientMessage::http_boot(kind, 3, mac(3), ClientArch(arch)),
+            ClientMessage::system(kind, 3, mac(3)),
+        ];
+        for requested in [Ipv4Addr::new(192, 0, 2, 73), Ipv4Addr::new(192, 0, 2, 99)] {
+            for client in &clients {
+                let client = ClientMessage { requested: Some(requested), ..client.clone() };
+                let message = reply_of(&client.encode(), &table()).answer.message();
+                let class = message.options.get(code::VENDOR_CLASS);
+                assert!(matches!(class, None | Some(b"HTTPClient")), "{client:?}: {class:?}");
+                assert_eq!(message.options.get(43), None, "{client:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_identifiers_change_neither_address_nor_answer() {
+    let ids: [Option<Vec<u8>>; 7] = [
+        None,
+        Some(vec![]),
+        Some(vec![0]),
+        Some(vec![1, 2, 0x5a, 0x10, 0, 0, 9]), // another node's MAC
+        Some(b"\0node07".to_vec()),
+        Some(vec![0xff; 255]),
+        Some(vec![7; 300]),
+    ];
+    let machines: [Option<Vec<u8>>; 6] = [
+        None,
+        Some(vec![]),
+        Some(vec![0; 17]),
+        Some(vec![0xff; 17]),
+        Some(vec![0; 16]),
+        Some(vec![0, 1]),
+    ];
+    for (id, machine) in ids.iter().flat_map(|id| machines.iter().map(move |m| (id, m))) {
+        let mut message = rom(7, 7).message();
+        if let Some(id) = id {
+            message.options.set(code::CLIENT_ID, id.clone());
+        }
+        if let Some(machine) = machine {
+            message.options.set(code::MACHINE_ID, machine.clone());
+        }
+        let reply = reply_of(&message.encode(), &table());
+        assert_eq!((reply.answer.yiaddr, file_of(&reply)), (NODE, Some("snponly.efi")));
+        assert_eq!((&reply.answer.client_id, &reply.answer.machine_id), (id, machine));
+    }
+}
+
+#[test]
 fn case_07_rom_ipxe_and_system_keep_one_address() {
     let clients = [
         rom(7, 0),

@@ -115,20 +115,30 @@ impl Request {
         self.flags & BROADCAST != 0
     }
 
-    /// The first architecture volund has a word for, else the first one named.
+    /// The architecture that counts of those named: the first of [`Self::loadable`], else the first of all.
     #[must_use]
     pub fn arch(&self) -> Option<ClientArch> {
-        let known = self.archs.iter().find(|arch| arch.family().is_some());
-        known.or_else(|| self.archs.first()).copied()
+        self.loadable().first().or_else(|| self.archs.first()).copied()
+    }
+
+    /// The architectures volund has a word for, in the order named, those first that fit what the client calls
+    /// itself: firmware that can both names the codes of both, and wants a URL only as `HTTPClient`.
+    #[must_use]
+    pub fn loadable(&self) -> Vec<ClientArch> {
+        let wants_url = self.stage == Stage::HttpBoot;
+        let mut known: Vec<_> =
+            self.archs.iter().copied().filter(|arch| arch.family().is_some()).collect();
+        // Stable: the client's own order stays.
+        known.sort_by_key(|arch| takes_url(*arch) != wants_url);
+        known
     }
 
     /// Whether the client is UEFI HTTP boot, by what it says or by its architecture.
     #[must_use]
     pub fn is_http_boot(&self) -> bool {
-        let family = self.arch().and_then(ClientArch::family);
         match self.stage {
             Stage::HttpBoot => true,
-            Stage::Pxe => matches!(family, Some(ClientFamily::HttpX64 | ClientFamily::HttpArm64)),
+            Stage::Pxe => self.arch().is_some_and(takes_url),
             Stage::Ipxe | Stage::CutDownIpxe | Stage::System => false,
         }
     }
@@ -157,6 +167,11 @@ impl Request {
                 .map_or_else(|| self.giaddr.to_string(), |text| format!("{} {text}", self.giaddr)),
         )
     }
+}
+
+/// Whether an architecture is one of UEFI HTTP boot.
+fn takes_url(arch: ClientArch) -> bool {
+    arch.family().is_some_and(ClientFamily::takes_url)
 }
 
 /// Option 93 as a list; the `Arch:00007` of the vendor class stands in for a missing one (RFC 4578, 2.1 wants it,
