@@ -28,14 +28,18 @@ async fn told(rig: &Rig, node: &str, text: &str) {
 #[tokio::test]
 async fn five_fetches_in_one_attempt_are_equal_and_an_attempt_after_a_whole_kernel_boots_locally() {
     let pace = Pace { install: Duration::from_secs(30), ..QUICK };
-    let rig = Rig::ready(Setup { kernel_bytes: 12 << 20, pace, ..Setup::default() }).await;
-    let (blade, address) = (&rig.blade(1).blade, rig.blade(1).address);
+    let mut rig = Rig::ready(Setup { kernel_bytes: 12 << 20, pace, ..Setup::default() }).await;
+    let (blade, address) = (rig.blade(1).blade.clone(), rig.blade(1).address);
     blade.set_disk_boots(false);
     blade.truncate_download(1_000);
     rig.switch("bld-001", "install").await;
     rig.step(1, "http kernel failed", 1).await;
     let first = wire::get(&rig, address, "/boot.ipxe").await;
     for fetch in 2..=5 {
+        if fetch == 4 {
+            rig.kill().await;
+            rig.serve().await;
+        }
         let again = wire::get(&rig, address, "/boot.ipxe").await;
         assert_eq!((again.status, &again.body), (200, &first.body), "fetch {fetch}");
     }
