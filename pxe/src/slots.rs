@@ -58,10 +58,15 @@ const STRANGERS: usize = 4096;
 /// Milliseconds before a stranger is told about again.
 const QUIET_MS: u128 = 1000;
 
-/// When each stranger was last told about: once a second at most, so that a storm of unknown machines cannot
-/// fill the sink.
+/// Strangers told about in one second, all together.
+const TOLD: usize = 64;
+
+/// When each stranger was last told about: once a second at most, and not too many in all, so that a storm of
+/// unknown or invented machines can neither fill the sink nor push a node's kernel out of it.
 #[derive(Debug, Default)]
 pub(crate) struct Strangers {
+    /// When this second began, and how many were told about in it.
+    second: (UnixMillis, usize),
     last: BTreeMap<Stranger, UnixMillis>,
     /// The same, oldest first.
     by_age: BTreeSet<(UnixMillis, Stranger)>,
@@ -93,6 +98,13 @@ impl Strangers {
         }
         self.by_age.insert((now, stranger));
         self.last.insert(stranger, now);
+        let (begun, told) = self.second;
+        if now < begun || now.since(begun).as_millis() >= QUIET_MS {
+            self.second = (now, 0);
+        } else if told >= TOLD {
+            return false;
+        }
+        self.second.1 += 1;
         true
     }
 }
@@ -123,5 +135,18 @@ mod tests {
         }
         assert_eq!((strangers.last.len(), strangers.by_age.len()), (STRANGERS, STRANGERS));
         assert!(strangers.may_tell(one, UnixMillis(20_000)), "the oldest was forgotten");
+    }
+
+    #[test]
+    fn invented_machines_are_told_about_in_bounded_number() {
+        let mut strangers = Strangers::default();
+        let told = |strangers: &mut Strangers, from: u32, at: i64| {
+            let each = (from..from + 5_000).map(|n| Stranger::Address(n.into()));
+            each.filter(|one| strangers.may_tell(*one, UnixMillis(at))).count()
+        };
+        assert_eq!(told(&mut strangers, 0, 10_000), TOLD);
+        assert_eq!(told(&mut strangers, 10_000, 10_900), 0, "the same second");
+        assert_eq!(told(&mut strangers, 20_000, 11_000), TOLD);
+        assert_eq!(told(&mut strangers, 30_000, 5_000), TOLD, "the clock stepped back");
     }
 }

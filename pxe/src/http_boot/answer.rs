@@ -200,6 +200,9 @@ fn with_ticket(state: &State, request: &mut Request, rest: &str, from: Ipv4Addr)
     if name.is_empty() || request.method == Method::Post {
         return Answer::not_found(&shown);
     }
+    if let Some(refused) = stranger(state, from, &shown) {
+        return refused;
+    }
     let name = name.to_owned();
     let given = state.ask(CALL, |reply| BootCall::Document { ticket, name, from, reply });
     match given {
@@ -213,6 +216,17 @@ fn with_ticket(state: &State, request: &mut Request, rest: &str, from: Ipv4Addr)
         }
         None => Answer::text(503, &shown, "no answer in time, try again\n"),
     }
+}
+
+/// The answer to whoever comes with a ticket from an address that is no node's. The engine would refuse it too;
+/// it is not even asked, so that strangers cannot keep it busy.
+fn stranger(state: &State, from: Ipv4Addr, shown: &str) -> Option<Answer> {
+    if state.table.load().by_address.contains_key(&from) {
+        return None;
+    }
+    let why = format!("a ticket was used from {from}, which is no node's address");
+    state.saw_stranger(None, Some(from), Sighted::Refused { why });
+    Some(Answer::text(403, shown, "refused\n"))
 }
 
 /// `POST /agent/v1/VERB`.
@@ -239,6 +253,9 @@ fn call_agent(
     from: Ipv4Addr,
     shown: &str,
 ) -> Answer {
+    if let Some(refused) = stranger(state, from, shown) {
+        return refused;
+    }
     let body = std::mem::take(&mut request.body);
     let verb = verb.to_owned();
     let call = |reply| BootCall::Agent { ticket, verb: verb.clone(), from, body, reply };

@@ -18,19 +18,24 @@ use std::{
 
 use crate::{slots::Slots, state::State};
 
-/// Connections at once, in all and for one address. One beyond is closed: clients come again.
+/// Connections of nodes at once, in all and for one address. One beyond is closed: clients come again.
 const CONNECTIONS: (usize, usize) = (1024, 64);
+/// Those of everybody else, who must not be able to take the nodes' places by holding theirs open.
+const STRANGERS: (usize, usize) = (64, 16);
 /// Stack of a connection's thread.
 const STACK: usize = 512 * 1024;
 
 /// Serves until told to stop.
 pub(crate) fn run(state: &Arc<State>, listener: &TcpListener) {
-    let slots = Slots::new(CONNECTIONS.0, CONNECTIONS.1);
+    let nodes = Slots::new(CONNECTIONS.0, CONNECTIONS.1);
+    let strangers = Slots::new(STRANGERS.0, STRANGERS.1);
     while !state.stop.is_cancelled() {
         // A time-out is the moment to look at `stop`.
         let Ok((stream, SocketAddr::V4(from))) = listener.accept() else { continue };
+        let is_node = state.table.load().by_address.contains_key(from.ip());
+        let slots = if is_node { &nodes } else { &strangers };
         let Some(slot) = slots.take(*from.ip()) else {
-            tracing::warn!(%from, "too many HTTP connections: closed");
+            tracing::debug!(%from, is_node, "too many HTTP connections: closed");
             continue;
         };
         let state = Arc::clone(state);

@@ -245,6 +245,23 @@ async fn sixty_machines_at_once_are_all_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn strangers_that_hold_connections_open_take_no_nodes_place() {
+    let mut lab = Lab::start();
+    let asked = lab.answer_with(kernel());
+    let hold = |number: u8| {
+        let mut client = Client::connect(&lab, Ipv4Addr::new(127, 77, 1, number));
+        // A connection beyond the bound is closed at once: writing to it may fail.
+        client.stream.write_all(b"GET / HT").ok();
+        client
+    };
+    let held: Vec<Client> =
+        (1..=40).flat_map(|n| std::iter::repeat_with(move || n).take(30)).map(hold).collect();
+    assert_eq!(held.len(), 1_200);
+    assert_eq!(get(&lab, NODE, "/boot.ipxe").status, 200);
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_has_not_got_its_kernel() {
     let mut lab = Lab::start();
     lab.answer_with(kernel());
