@@ -240,6 +240,14 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
+        // Gone before its folder goes, or it would write into it.
+        if let Some(volund) = &mut self.volund {
+            let _gone = volund.start_kill();
+            let end = Instant::now() + Duration::from_secs(2);
+            while matches!(volund.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+        }
         // What a failed test leaves is for whoever looks for the reason.
         if !std::thread::panicking() {
             let _gone = fs::remove_dir_all(&self.dir);
