@@ -95,7 +95,7 @@ impl Serial {
     /// The serial, or `None` for blanks and the placeholders boards leave the factory with.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        const JUNK: [&str; 9] = [
+        const JUNK: [&str; 24] = [
             "n/a",
             "none",
             "unknown",
@@ -105,6 +105,21 @@ impl Serial {
             "to be filled by o.e.m.",
             "default string",
             "empty",
+            "na",
+            "null",
+            "no asset information",
+            "not applicable",
+            "not present",
+            "invalid",
+            "undefined",
+            "o.e.m.",
+            "oem",
+            "serial number",
+            "chassis serial number",
+            "base board serial number",
+            "0123456789",
+            "123456789",
+            "1234567890",
         ];
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         let lower = text.to_ascii_lowercase();
@@ -151,6 +166,12 @@ mod tests {
             "0000000",
             "xxxxxxx",
             "System Serial Number",
+            "Chassis Serial Number",
+            "NULL",
+            "Not Applicable",
+            "O.E.M.",
+            "0123456789",
+            "................",
         ] {
             assert_eq!(Serial::new(junk), None, "{junk:?}");
         }

@@ -11,6 +11,13 @@ use serde::{Deserialize, Serialize, de};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub [u8; 16]);
 
+/// What boards hold whose maker never wrote a UUID of their own: firmware makers' presets and documentation examples.
+const PRESETS: [[u8; 16]; 3] = [
+    *b"\x03\x00\x02\x00\x04\x00\x05\x00\x00\x06\x00\x07\x00\x08\x00\x09",
+    *b"\x12\x34\x56\x78\x12\x34\x56\x78\x90\xab\xcd\xde\xef\xaa\xbb\xcc",
+    *b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
+];
+
 /// The text is no UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a UUID has 32 hexadecimal digits, such as 39343536-3831-435a-3334-303359303033")]
@@ -37,10 +44,12 @@ impl Uuid {
         self == other || self == other.swapped()
     }
 
-    /// All zeros or all ones: set by nobody, shared by many.
+    /// One byte all over, or the value a board's firmware comes with, in either byte order: set by nobody, shared
+    /// by many.
     #[must_use]
     pub fn is_junk(self) -> bool {
-        self.0 == [0; 16] || self.0 == [0xff; 16]
+        let [first, ..] = self.0;
+        self.0 == [first; 16] || PRESETS.iter().any(|preset| self.same_machine(Self(*preset)))
     }
 }
 
@@ -95,5 +104,24 @@ mod tests {
         assert_eq!(Uuid::from_smbios(wire), read);
         assert!(read.same_machine(Uuid(wire)));
         assert_eq!(read.to_string(), "a1b2c3d4-e5f6-0718-293a-4b5c6d7e8f90");
+    }
+
+    #[test]
+    fn a_value_many_boards_share_names_no_machine() {
+        let junk = [
+            "00000000-0000-0000-0000-000000000000",
+            "ffffffff-ffff-ffff-ffff-ffffffffffff",
+            "11111111-1111-1111-1111-111111111111",
+            "03000200-0400-0500-0006-000700080009",
+            "00020003-0004-0005-0006-000700080009",
+            "12345678-1234-5678-90ab-cddeefaabbcc",
+            "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        ];
+        for text in junk {
+            let uuid: Uuid = text.parse().unwrap();
+            assert!(uuid.is_junk() && uuid.swapped().is_junk(), "{text}");
+        }
+        let real: Uuid = "39343536-3831-435a-3334-303359303033".parse().unwrap();
+        assert!(!real.is_junk());
     }
 }
