@@ -2,7 +2,10 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use pxe_proto::{attempt, tftp::Limits};
+use pxe_proto::{
+    attempt,
+    tftp::{Limits, Wrap},
+};
 
 /// Settings of the boot services.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct Listener {
     pub dhcp_port: Option<u16>,
     /// UDP port of TFTP; 69 but in tests and the demo.
     pub tftp_port: u16,
+    /// What follows TFTP block 65,535: 0, or 1 for a few odd clients.
+    pub tftp_wrap: Wrap,
     /// TCP port of the boot HTTP service; 8067 by default.
     pub http_port: u16,
 }

@@ -29,3 +29,4 @@ pub use self::{
     server::{Bound, PxeServer},
     sightings::SightingSink,
 };
+pub use pxe_proto::tftp::Wrap;

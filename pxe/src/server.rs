@@ -21,7 +21,7 @@ use crate::{
     http_boot,
     sightings::SightingSink,
     state::{LOOK_UP, State},
-    tftp_server,
+    tftp_server::{self, Serving},
 };
 
 /// Bytes of datagrams the system keeps while we decide: a rack that powers on at once sends hundreds.
@@ -85,11 +85,11 @@ impl PxeServer {
                 http: SocketAddrV4::new(server, port_of(http.local_addr(), "HTTP", server)?),
             });
             let (one, two, three) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
-            let limits = config.tftp;
+            let serving = Serving { server, limits: config.tftp, wrap: listener.tftp_wrap };
             if let Some(dhcp) = dhcp {
                 tasks.spawn_blocking(move || dhcp_server::run(&one, &dhcp, server));
             }
-            tasks.spawn_blocking(move || tftp_server::run(&two, &tftp, server, limits));
+            tasks.spawn_blocking(move || tftp_server::run(&two, &tftp, serving));
             tasks.spawn_blocking(move || http_boot::run(&three, &http));
         }
         Ok(bound)
@@ -98,7 +98,7 @@ impl PxeServer {
 
 impl Sockets {
     fn bind(listener: &Listener) -> Result<Self, PxeError> {
-        let Listener { server, ref interface, dhcp_port, tftp_port, http_port } = *listener;
+        let Listener { server, ref interface, dhcp_port, tftp_port, http_port, .. } = *listener;
         let addr = SocketAddrV4::new(server, http_port);
         let http =
             TcpListener::bind(addr).map_err(|source| PxeError::bind("HTTP", addr, source))?;

@@ -36,7 +36,7 @@ const MAX_DATAGRAM: usize = 2048;
 type Active = Arc<Mutex<BTreeSet<SocketAddrV4>>>;
 
 /// Serves until told to stop.
-pub(crate) fn run(state: &Arc<State>, socket: &UdpSocket, server: Ipv4Addr, limits: Limits) {
+pub(crate) fn run(state: &Arc<State>, socket: &UdpSocket, serving: Serving) {
     let slots = Slots::new(TRANSFERS.0, TRANSFERS.1);
     let active = Active::default();
     let mut buffer = [0; MAX_DATAGRAM];
@@ -49,30 +49,45 @@ pub(crate) fn run(state: &Arc<State>, socket: &UdpSocket, server: Ipv4Addr, limi
         }
         let packet = Packet::decode(buffer.get(..length).unwrap_or_default());
         match accept(state, packet, from) {
-            Ok(Some(job)) => start(state, &slots, &active, Job { server, limits, ..job }),
+            Ok(Some(asked)) => start(state, &slots, &active, Job { asked, serving }),
             Ok(None) => (),
             Err((code, text)) => reply_error(socket, from, code, text),
         }
     }
 }
 
+/// How a network is served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Serving {
+    /// Our own address there.
+    pub(crate) server: Ipv4Addr,
+    /// The most a client is granted.
+    pub(crate) limits: Limits,
+    /// What follows block 65,535.
+    pub(crate) wrap: Wrap,
+}
+
 /// What a transfer needs.
 struct Job {
-    server: Ipv4Addr,
+    asked: Asked,
+    serving: Serving,
+}
+
+/// What a client asked for.
+struct Asked {
     from: SocketAddrV4,
     name: String,
     file: File,
     size: u64,
     options: Vec<(Vec<u8>, Vec<u8>)>,
-    limits: Limits,
 }
 
-/// A request turned into a job; nothing for packets that need no answer; an error to send.
+/// A request understood; nothing for packets that need no answer; an error to send.
 fn accept(
     state: &State,
     packet: Result<Packet<'_>, pxe_proto::tftp::DecodeError>,
     from: SocketAddrV4,
-) -> Result<Option<Job>, (u16, &'static str)> {
+) -> Result<Option<Asked>, (u16, &'static str)> {
     let request = match packet {
         Ok(Packet::Read(request)) => request,
         Ok(Packet::Write(_)) => return Err((error::ACCESS, "files are served for reading only")),
@@ -103,9 +118,7 @@ fn accept(
         tracing::warn!(name, path = %path.display(), %error, "a served file cannot be read");
         refuse(error::NOT_FOUND, "file cannot be read")
     })?;
-    let options = owned(&request);
-    let (server, limits) = (Ipv4Addr::UNSPECIFIED, Limits::default());
-    Ok(Some(Job { server, from, name, file, size, options, limits }))
+    Ok(Some(Asked { from, name, file, size, options: owned(&request) }))
 }
 
 /// Opens a regular file.
@@ -131,7 +144,7 @@ fn reply_error(socket: &UdpSocket, to: SocketAddrV4, code: u16, text: &str) {
 
 /// Starts the thread of a transfer, unless it runs already or there are too many.
 fn start(state: &Arc<State>, slots: &Slots, active: &Active, job: Job) {
-    let from = job.from;
+    let from = job.asked.from;
     let fresh = active.lock().unwrap_or_else(PoisonError::into_inner).insert(from);
     if !fresh {
         return;
@@ -166,14 +179,14 @@ impl Drop for Finished {
 
 /// One transfer from request to end, with both told.
 fn serve(state: &State, job: &Job) {
-    let address = *job.from.ip();
-    let file = || job.name.clone();
+    let address = *job.asked.from.ip();
+    let file = || job.asked.name.clone();
     state.saw_at(address, Sighted::TftpRead { file: file() });
     let begun = Instant::now();
     let what = match transfer(job, begun) {
         Ok(Ended::Complete) => Sighted::TftpDone {
             file: file(),
-            bytes: job.size,
+            bytes: job.asked.size,
             millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         },
         Ok(Ended::Probe) => Sighted::TftpProbe { file: file() },
@@ -184,6 +197,10 @@ fn serve(state: &State, job: &Job) {
                 why: format!("the client ended it: {message} ({code})"),
             }
         }
+        Ok(Ended::Closed { blocks }) => Sighted::TftpFailed {
+            file: file(),
+            why: format!("the client closed its port after {blocks} blocks"),
+        },
         Ok(Ended::GaveUp { blocks }) => Sighted::TftpFailed {
             file: file(),
             why: format!("the client went silent after {blocks} blocks"),
@@ -195,23 +212,29 @@ fn serve(state: &State, job: &Job) {
 
 /// Drives the machine of [`ReadTransfer`] over a socket of its own.
 fn transfer(job: &Job, begun: Instant) -> io::Result<Ended> {
-    let socket = UdpSocket::bind(SocketAddrV4::new(job.server, 0))?;
-    socket.connect(job.from)?;
-    let asked: Vec<(&[u8], &[u8])> =
-        job.options.iter().map(|(name, value)| (name.as_slice(), value.as_slice())).collect();
-    let granted = Granted::negotiate(&asked, job.size, job.limits);
-    let mut machine = ReadTransfer::new(granted, job.size, Wrap::Zero);
+    let Job { asked, serving } = job;
+    let socket = UdpSocket::bind(SocketAddrV4::new(serving.server, 0))?;
+    socket.connect(asked.from)?;
+    let options: Vec<(&[u8], &[u8])> =
+        asked.options.iter().map(|(name, value)| (name.as_slice(), value.as_slice())).collect();
+    let granted = Granted::negotiate(&options, asked.size, serving.limits);
+    let mut machine = ReadTransfer::new(granted, asked.size, serving.wrap);
     let mut packet = vec![];
     let mut buffer = [0; MAX_DATAGRAM];
     loop {
         while let Some(transmit) = machine.poll_transmit(begun.elapsed()) {
-            fill(&mut packet, &job.file, transmit).inspect_err(|_| {
+            fill(&mut packet, &asked.file, transmit).inspect_err(|_| {
                 let error =
                     Packet::Error { code: error::UNDEFINED, message: b"file cannot be read" };
                 // The client may be gone already; the read error is what is told.
                 socket.send(&error.encode()).ok();
             })?;
-            socket.send(&packet)?;
+            match socket.send(&packet) {
+                Ok(_) => (),
+                // The answer of an earlier packet.
+                Err(error) if is_closed(&error) => machine.handle_closed(),
+                Err(error) => return Err(error),
+            }
         }
         if let Some(ended) = machine.ended() {
             return Ok(ended.clone());
@@ -226,6 +249,7 @@ fn transfer(job: &Job, begun: Instant) -> io::Result<Ended> {
                 }
             }
             Err(error) if is_timeout(&error) => (),
+            Err(error) if is_closed(&error) => machine.handle_closed(),
             Err(error) => return Err(error),
         }
         machine.handle_timeout(begun.elapsed());
@@ -243,6 +267,11 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
     )
+}
+
+/// ICMP port unreachable.
+fn is_closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
 }
 
 /// The packet for what the machine wants sent.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::boot::BootNetwork;
+use pxe::Wrap;
 
 use super::{
     fault::{Sink, Spot},
@@ -34,6 +35,8 @@ pub struct Network {
     pub dhcp_port: u16,
     /// UDP port of TFTP; 0 is any free one, for tests.
     pub tftp_port: u16,
+    /// What follows TFTP block 65,535.
+    pub tftp_wrap: Wrap,
     /// TCP port of HTTP boot; 0 is any free one, for tests.
     pub http_port: u16,
     /// Whether we serve addresses there.
@@ -145,6 +148,7 @@ pub(super) struct RawNetwork {
     lease_s: u32,
     dhcp_port: u16,
     tftp_port: u16,
+    tftp_wrap: Wrap,
     http_port: u16,
     dhcp: DhcpMode,
 }
@@ -167,6 +171,10 @@ impl RawNetwork {
             lease_s: fields.integer("lease_s", 60..=604_800_u32).map_or(600, |lease| lease.value),
             dhcp_port: port("dhcp_port", 67),
             tftp_port: port("tftp_port", 69),
+            tftp_wrap: match fields.integer("tftp_wrap", 0..=1_u8).map(|wrap| wrap.value) {
+                Some(1) => Wrap::One,
+                Some(_) | None => Wrap::Zero,
+            },
             http_port: port("http_port", 8067),
             dhcp: fields
                 .choice("dhcp", &[("reserved", DhcpMode::Reserved), ("off", DhcpMode::Off)])
@@ -204,6 +212,7 @@ impl RawNetwork {
             lease_s: self.lease_s,
             dhcp_port: self.dhcp_port,
             tftp_port: self.tftp_port,
+            tftp_wrap: self.tftp_wrap,
             http_port: self.http_port,
             dhcp: self.dhcp,
         })

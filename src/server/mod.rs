@@ -334,6 +334,7 @@ fn boot_listener(network: &Network) -> Listener {
             DhcpMode::Off => None,
         },
         tftp_port: network.tftp_port,
+        tftp_wrap: network.tftp_wrap,
         http_port: network.http_port,
     }
 }

@@ -121,6 +121,7 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
         interface: None,
         dhcp_port: Some(lab.bound.dhcp.unwrap().port()),
         tftp_port: 0,
+        tftp_wrap: crate::Wrap::Zero,
         http_port: 0,
     };
     let foreign =

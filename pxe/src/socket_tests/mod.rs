@@ -75,6 +75,7 @@ impl Lab {
             interface: None,
             dhcp_port: Some(0),
             tftp_port: 0,
+            tftp_wrap: crate::Wrap::Zero,
             http_port: 0,
         };
         let mut tasks = JoinSet::new();

@@ -175,3 +175,77 @@ async fn a_repeated_request_is_one_transfer_and_a_silent_client_is_told() {
         ]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_closes_its_port_after_the_size_or_the_last_block_is_no_failure() {
+    let lab = Lab::start();
+    lab.serve("undionly.kpxe", &content(100));
+    let probe = Reader::new(&lab);
+    probe.ask(b"undionly.kpxe", &[("tsize", "0")]);
+    assert!(probe.hear().0.starts_with(b"\0\x06tsize\x00100\0"));
+    drop(probe);
+    let seen = lab.until("the probe", |what| matches!(what, Sighted::TftpProbe { .. })).await;
+    assert!(!seen.iter().any(|s| matches!(s.what, Sighted::TftpFailed { .. })), "{seen:?}");
+
+    let reader = Reader::new(&lab);
+    reader.ask(b"undionly.kpxe", &[]);
+    assert_eq!(reader.hear().0.len(), 104, "the only block; its ACK is lost");
+    drop(reader);
+    let seen = lab.until("the end", |what| matches!(what, Sighted::TftpDone { .. })).await;
+    assert!(!seen.iter().any(|s| matches!(s.what, Sighted::TftpFailed { .. })), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_cannot_be_served_are_refused_and_the_next_one_is_served() {
+    // Field case 15 and its kin, as they come over the wire.
+    let lab = Lab::start();
+    lab.serve("boot.bin", &content(100));
+    let refused: [&[u8]; 9] = [
+        b"",
+        b"\0",
+        b"\0\x01",
+        b"\0\x01boot",
+        b"\0\x01boot.bin\0octet",
+        b"\0\x01boot.bin\0netascii\0",
+        b"\0\x01boot.bin\0mail\0",
+        b"\0\x01boot.bin\0\0",
+        b"\0\x09\0\0",
+    ];
+    let reader = Reader::new(&lab);
+    for request in refused {
+        reader.socket.send_to(request, reader.server).unwrap();
+        let (answer, _) = reader.hear();
+        let code = Packet::decode(&answer).unwrap();
+        assert!(matches!(code, Packet::Error { code: 4, .. }), "{request:?}: {code:?}");
+    }
+    let absurd = [
+        "blksize=0",
+        "blksize=-1",
+        "blksize=99999999999",
+        "blksize=1e3",
+        "blksize= 512",
+        "blksize=0x200",
+        "windowsize=0",
+        "windowsize=99999",
+        "timeout=0",
+        "timeout=256",
+        "tsize=-1",
+        "multicast=",
+        "=",
+        "=512",
+    ];
+    for option in absurd {
+        let (name, value) = option.split_once('=').unwrap();
+        let reader = Reader::new(&lab);
+        reader.ask(b"boot.bin", &[(name, value)]);
+        let (block, from) = reader.hear();
+        assert_eq!(&block[..4], b"\0\x03\0\x01", "{option}: no OACK, block 1 at once");
+        assert_eq!(block.len(), 104, "{option}");
+        reader.say(&Packet::Ack { block: 1 }, from);
+    }
+    for option in [("blksize", "0512"), ("BlkSize", "512"), ("blksize", "65464")] {
+        let reader = Reader::new(&lab);
+        reader.ask(b"boot.bin", &[option]);
+        assert!(reader.hear().0.starts_with(b"\0\x06"), "{option:?} is a number in range");
+    }
+}

@@ -71,6 +71,11 @@ pub enum Ended {
         /// Its text.
         message: String,
     },
+    /// The client closed its port in the middle of the file.
+    Closed {
+        /// Blocks it had acknowledged.
+        blocks: u64,
+    },
     /// The client no longer answers.
     GaveUp {
         /// Blocks it had acknowledged.
@@ -217,6 +222,19 @@ impl ReadTransfer {
     fn rewind(&mut self, now: Duration) {
         self.next = self.acked + 1;
         self.timer.rewound(now);
+    }
+
+    /// The client's port is closed (ICMP port unreachable): it ended the transfer without a word, and nothing more
+    /// is worth sending. Whoever asked for the size and got it wanted no more; whoever was sent the last block,
+    /// with every block before it acknowledged, has the file, and the last ACK got lost.
+    pub fn handle_closed(&mut self) {
+        let asked_only = self.handshake == Handshake::Sent && self.granted.asked_size;
+        let has_all = self.acked + 1 == self.last && self.highest == self.last;
+        self.ended.get_or_insert(match () {
+            () if asked_only => Ended::Probe,
+            () if has_all => Ended::Complete,
+            () => Ended::Closed { blocks: self.acked },
+        });
     }
 
     fn aborted(&self, code: u16, message: &[u8]) -> Ended {

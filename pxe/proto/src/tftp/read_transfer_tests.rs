@@ -216,6 +216,27 @@ fn a_size_probe_is_no_failure() {
 }
 
 #[test]
+fn a_client_that_just_closes_its_port_is_judged_by_what_it_had() {
+    let after = |acks: &[u16], granted: Granted, size| {
+        let mut transfer = ReadTransfer::new(granted, size, Wrap::Zero);
+        drain(&mut transfer, ms(0));
+        for ack in acks {
+            transfer.handle_packet(ms(1), &Packet::Ack { block: *ack });
+            drain(&mut transfer, ms(1));
+        }
+        transfer.handle_closed();
+        assert_eq!(drain(&mut transfer, ms(10_000)), [], "nothing goes out any more");
+        transfer.ended().unwrap().clone()
+    };
+    assert_eq!(after(&[], with_oack(), 1_052_672), Ended::Probe);
+    assert_eq!(after(&[0], with_oack(), 1_052_672), Ended::Closed { blocks: 0 });
+    assert_eq!(after(&[], plain(), 2_000), Ended::Closed { blocks: 0 });
+    assert_eq!(after(&[1, 2], plain(), 2_000), Ended::Closed { blocks: 2 });
+    assert_eq!(after(&[1, 2, 3], plain(), 2_000), Ended::Complete, "the fourth is the last");
+    assert_eq!(after(&[1, 2, 3, 4], plain(), 2_000), Ended::Complete);
+}
+
+#[test]
 fn an_error_that_is_no_probe_is_told_as_it_is() {
     let failed = |transfer: &mut ReadTransfer, code| {
         transfer.handle_packet(ms(1), &Packet::Error { code, message: b"disk full" });
