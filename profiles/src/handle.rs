@@ -184,10 +184,8 @@ impl EngineHandle {
         let token = Token(self.shared.tokens.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = oneshot::channel();
         self.waiting().insert(token, sender);
-        if self.inputs.send(input(token)).await.is_err() {
-            self.waiting().remove(&token);
-            return None;
-        }
+        let _place = Place { handle: self, token };
+        self.inputs.send(input(token)).await.ok()?;
         receiver.await.ok()
     }
 
@@ -196,9 +194,40 @@ impl EngineHandle {
     }
 }
 
+/// A caller's place among those who wait; given up with its future, whatever ends that.
+struct Place<'a> {
+    handle: &'a EngineHandle,
+    token: Token,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.handle.waiting().remove(&self.token);
+    }
+}
+
 fn unexpected(other: Option<Replied>) -> Refused {
     if let Some(other) = other {
         tracing::error!(?other, "an answer of another kind");
     }
     Refused::Unavailable(GONE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_caller_that_gave_up_leaves_nothing_behind() {
+        let (sender, mut inputs) = mpsc::channel(1);
+        let (handle, shared) = EngineHandle::new(sender, BTreeMap::new());
+        let power = || handle.power("bld-003".parse().unwrap(), PowerVerb::On, "anna".to_owned());
+        // One is in the queue, the other waits for room in it: the engine takes neither.
+        for _ in 0..2 {
+            let soon = std::time::Duration::from_millis(1);
+            assert!(tokio::time::timeout(soon, power()).await.is_err());
+        }
+        assert_eq!(shared.waiting.lock().unwrap().len(), 0);
+        assert!(matches!(inputs.recv().await, Some(Input::Power { .. })));
+    }
 }

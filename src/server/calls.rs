@@ -7,10 +7,14 @@ use plan::{AgentSays, input::AgentAnswer, input::Refused};
 use profiles::{EngineHandle, Templates};
 use pxe::{AgentReply, BootCall, Document, SightingSink};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Longest nonce an agent may choose; ours has 32 digits. It is kept with the ticket.
+const MAX_NONCE: usize = 128;
 
 /// Answers until the boot services are gone. Each question is answered in a task of its own, so that a slow one
-/// keeps nobody waiting; the engine's queue is the bound.
+/// keeps nobody waiting; the task ends when whoever asked has stopped waiting, so there are never more than the
+/// boot services have threads, however long the engine takes.
 pub(super) async fn answer_calls(
     mut calls: mpsc::Receiver<BootCall>,
     engine: EngineHandle,
@@ -30,15 +34,22 @@ pub(super) async fn forward_sightings(sink: SightingSink, engine: EngineHandle) 
 }
 
 async fn answer(call: BootCall, engine: &EngineHandle, templates: &Templates) {
-    // A client that has gone does not want its answer: dropping it is all there is to do.
     match call {
-        BootCall::Boot { ask, reply } => drop(reply.send(engine.boot(ask).await)),
+        BootCall::Boot { ask, reply } => while_awaited(reply, engine.boot(ask)).await,
         BootCall::Document { ticket, name, from, reply } => {
-            drop(reply.send(document(engine, templates, ticket, name, from).await));
+            while_awaited(reply, document(engine, templates, ticket, name, from)).await;
         }
         BootCall::Agent { ticket, verb, from, body, reply } => {
-            drop(reply.send(agent_reply(engine, ticket, &verb, from, &body).await));
+            while_awaited(reply, agent_reply(engine, ticket, &verb, from, &body)).await;
         }
+    }
+}
+
+/// Sends what `answer` gives, unless whoever waits for it has gone before.
+async fn while_awaited<T>(mut reply: oneshot::Sender<T>, answer: impl Future<Output = T>) {
+    tokio::select! {
+        answer = answer => drop(reply.send(answer)),
+        () = reply.closed() => (),
     }
 }
 
@@ -65,6 +76,9 @@ async fn agent_reply(
     body: &[u8],
 ) -> AgentReply {
     let says = match understand(verb, body) {
+        Ok(AgentSays::Claim { nonce }) if nonce.len() > MAX_NONCE => {
+            return refusal(400, &format!("a nonce has at most {MAX_NONCE} bytes"));
+        }
         Ok(says) => says,
         Err(why) => return refusal(400, &why),
     };
@@ -125,5 +139,22 @@ fn json<T: Serialize>(status: u16, value: &T) -> AgentReply {
             tracing::error!(%error, "an answer to an agent has no JSON form");
             AgentReply { status: 500, body: Vec::new() }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_nobody_waits_for_any_more_is_given_up() {
+        let (reply, gone) = oneshot::channel::<()>();
+        drop(gone);
+        let bound = std::time::Duration::from_secs(10);
+        let ended = tokio::time::timeout(bound, while_awaited(reply, std::future::pending()));
+        ended.await.expect("it would have waited for ever");
+        let (reply, answer) = oneshot::channel();
+        while_awaited(reply, async { 7 }).await;
+        assert_eq!(answer.await, Ok(7));
     }
 }
