@@ -110,6 +110,11 @@ impl SecretRef {
 }
 
 fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    // Opening a pipe would wait for whoever writes into it, for ever.
+    let kind = fs::metadata(path)?.file_type();
+    if std::os::unix::fs::FileTypeExt::is_fifo(&kind) {
+        return Err(std::io::Error::other("it is a pipe, not a file"));
+    }
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MAX_BYTES + 2).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -210,6 +215,15 @@ mod tests {
         let reference: SecretRef =
             text.parse().map_err(|error: SecretRefError| error.to_string())?;
         reference.resolve(Path::new("/nonexistent")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_secret_file_is_refused_and_not_waited_for() {
+        let path = env::temp_dir().join(format!("volund-secret-{}", std::process::id()));
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let said = resolve(&format!("file:{}", path.display())).err().unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(said.contains("it is a pipe"), "{said}");
     }
 
     #[test]

@@ -100,7 +100,9 @@ fn toml_names(dir: &Path, prefix: &str) -> io::Result<Vec<String>> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".toml") && !name.starts_with('.') && entry.path().is_file() {
+        // A link that leads nowhere is taken along: it is a fault, not a file that may be left out.
+        let is_meant = name.ends_with(".toml") && !name.starts_with('.');
+        if is_meant && !entry.path().is_dir() {
             names.push(format!("{prefix}{name}"));
         }
     }
@@ -110,7 +112,16 @@ fn toml_names(dir: &Path, prefix: &str) -> io::Result<Vec<String>> {
 
 fn read_one(dir: &Path, name: String, sink: &Sink) -> Option<Source> {
     let path = dir.join(&name);
-    let size = fs::metadata(&path).map_or(0, |meta| meta.len());
+    let (is_file, size) = match fs::metadata(&path) {
+        Ok(meta) => (meta.is_file(), meta.len()),
+        // Reading says why.
+        Err(_) => (true, 0),
+    };
+    if !is_file {
+        let hint = "put a file in its place, or move it out of the directory";
+        sink.fault(&Place::whole(&name), "is no regular file".to_owned(), hint);
+        return None;
+    }
     if size > MAX_BYTES {
         let text = format!("has {size} bytes, more than a configuration file may have");
         sink.fault(&Place::whole(&name), text, "split it; the limit is 4 MiB a file");
@@ -122,6 +133,33 @@ fn read_one(dir: &Path, name: String, sink: &Sink) -> Option<Source> {
             let hint = "make it readable UTF-8 text, or move it out of the directory";
             sink.fault(&Place::whole(&name), format!("cannot be read: {error}"), hint);
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_is_named_like_a_file_but_is_none_is_a_fault_and_nothing_is_waited_for() {
+        let dir = std::env::temp_dir().join(format!("volund-source-{}", std::process::id()));
+        fs::create_dir_all(dir.join("folder.toml")).unwrap();
+        fs::write(dir.join(MAIN), "schema = 1").unwrap();
+        symlink("gone.toml", dir.join("dangling.toml")).unwrap();
+        symlink("loop.toml", dir.join("loop.toml")).unwrap();
+        symlink("/dev/zero", dir.join("zero.toml")).unwrap();
+        let fifo = std::process::Command::new("mkfifo").arg(dir.join("fifo.toml")).status();
+        assert!(fifo.unwrap().success());
+        let sink = Sink::default();
+        let read = read(&dir, &sink);
+        let faults = sink.outcome().unwrap_err().to_string();
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(read.len(), 1);
+        for name in ["dangling.toml", "loop.toml", "zero.toml", "fifo.toml"] {
+            assert!(faults.contains(&format!("{name}: ")), "{name}: {faults}");
         }
     }
 }
