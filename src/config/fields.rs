@@ -6,6 +6,7 @@
 mod values;
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     fmt,
     path::{Path, PathBuf},
@@ -29,9 +30,17 @@ pub(super) const ADDRESS_FORM: &str =
     "write an IP address, such as 192.0.2.1; names are not looked up";
 
 /// Keys whose values are never repeated in a message.
-const SECRET_KEYS: [&str; 3] = ["password", "password_hash", "secret"];
+const SECRET_KEYS: [&str; 5] = ["password", "password_hash", "secret", "sha256", "token"];
 
 type Value<'a> = Spanned<DeValue<'a>>;
+
+/// A text as a message may repeat it: what stands before an `@` as user and password in a URL does is left out.
+pub(super) fn shown(text: &str) -> Cow<'_, str> {
+    match text.rsplit_once('@') {
+        Some((before, after)) if before.contains(':') => Cow::Owned(format!("…@{after}")),
+        Some(_) | None => Cow::Borrowed(text),
+    }
+}
 
 /// One table while it is read.
 pub(super) struct Fields<'a> {
@@ -88,8 +97,10 @@ impl<'a> Fields<'a> {
     /// The value as it is written, cut where it is long.
     fn excerpt(&self, value: &Value<'_>) -> String {
         let written = self.source.text.get(value.span()).unwrap_or_default();
-        let line: String = written.chars().take_while(|c| !c.is_control()).take(40).collect();
-        if line.len() < written.len() { format!("{line}…") } else { line }
+        let line: String = written.chars().take_while(|c| !c.is_control()).collect();
+        let line = shown(&line);
+        let cut: String = line.chars().take(40).collect();
+        if cut.len() < written.len() { format!("{cut}…") } else { cut }
     }
 
     /// Notes that `key` is missing.
@@ -159,7 +170,7 @@ impl<'a> Fields<'a> {
         match text.value.parse() {
             Ok(value) => Some(Spot::new(value, text.place.clone())),
             Err(error) => {
-                let text_is = format!("{key} {:?} cannot be used", text.value);
+                let text_is = format!("{key} {:?} cannot be used", shown(&text.value));
                 let hint = form.map_or_else(|| error.to_string(), ToOwned::to_owned);
                 self.fault(&text.place, text_is, hint);
                 None

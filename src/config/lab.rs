@@ -131,13 +131,21 @@ pub(super) fn read_operator(fields: Fields<'_>) -> RawOperator {
         operator.users.push(User { name: name.value.clone(), password_hash: hash });
         names.push(name);
     }
-    let tokens = fields.list_of_tables("tokens");
-    operator.tokens = tokens.into_iter().filter_map(read_token).collect();
+    let mut names: Vec<Spot<String>> = Vec::new();
+    for token in fields.list_of_tables("tokens") {
+        let Some((name, sha256)) = read_token(token) else { continue };
+        if let Some(first) = names.iter().find(|first| first.value == name.value) {
+            let text = format!("token {:?} is already declared ({})", name.value, first.place);
+            fields.fault(&name.place, text, "rename or remove one of them");
+        }
+        operator.tokens.push(Token { name: name.value.clone(), sha256 });
+        names.push(name);
+    }
     fields.done();
     RawOperator { listen, operator }
 }
 
-fn read_token(mut fields: Fields<'_>) -> Option<Token> {
+fn read_token(mut fields: Fields<'_>) -> Option<(Spot<String>, [u8; 32])> {
     let make = "make one with `volund token NAME` and write its hash as sha256";
     let name = fields.need_title("name", "name the script it is for");
     if let Some(name) = &name {
@@ -154,7 +162,7 @@ fn read_token(mut fields: Fields<'_>) -> Option<Token> {
         bytes
     });
     fields.done();
-    Some(Token { name: name?.value, sha256: hash? })
+    Some((name?, hash?))
 }
 
 fn read_user(mut fields: Fields<'_>) -> Option<(Spot<String>, String)> {

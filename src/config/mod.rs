@@ -233,8 +233,9 @@ impl Raw {
             for file in &profile.files {
                 if !file.value.is_file() {
                     let name = &profile.name.value;
+                    let path = file.value.display().to_string();
                     let text =
-                        format!("profile \"{name}\": {} does not exist", file.value.display());
+                        format!("profile \"{name}\": {} does not exist", fields::shown(&path));
                     sink.fault(&file.place, text, "create it, or correct the path");
                 }
             }

@@ -279,8 +279,10 @@ fn read_bmc(fields: &Fields<'_>, sink: &Sink) -> Option<RawBmc> {
     table.choice("kind", &[("ipmi", ())]);
     let address: Option<Spot<IpAddr>> = table.need_address("address", "name the BMC's IP address");
     let port = table.integer("port", 1..=65_535_u16).map_or(623, |port| port.value);
-    let endpoint =
-        address.map(|address| Spot::new(SocketAddr::from((address.value, port)), address.place));
+    // 192.0.2.1 written as ::ffff:192.0.2.1 is the same BMC.
+    let endpoint = address.map(|address| {
+        Spot::new(SocketAddr::from((address.value.to_canonical(), port)), address.place)
+    });
     let bmc = RawBmc {
         endpoint,
         user: read_bmc_user(&table, sink),
@@ -297,7 +299,8 @@ fn read_bmc_user(table: &Fields<'_>, sink: &Sink) -> Option<String> {
     }
     let user = table.text("user")?;
     if user.value.len() > 16 {
-        let text = format!("user {:?} has {} bytes", user.value, user.value.len());
+        // Not repeated: what is too long for a name may well be name and password.
+        let text = format!("user has {} bytes", user.value.len());
         table.fault(&user.place, text, "IPMI takes at most 16; use a shorter user");
         return None;
     }

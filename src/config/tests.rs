@@ -62,6 +62,7 @@ subnet = "127.0.1.0/24"
 server = "127.0.1.1"
 dhcp_port = 0
 tftp_port = 0
+tftp_wrap = 1
 http_port = 0
 [loaders]
 dir = "ipxe"
@@ -114,8 +115,9 @@ fn a_good_configuration_becomes_what_it_says() {
     assert_eq!(node.network, "boot");
     assert_eq!(node.macs[0].to_string(), "9c:8e:99:00:01:01");
     assert_eq!(node.profiles.iter().map(ProfileName::as_str).collect::<Vec<_>>(), ["local", "ram"]);
-    assert_eq!(config.assigned["bld-001"].place.to_string(), "volund.toml:39");
+    assert_eq!(config.assigned["bld-001"].place.to_string(), "volund.toml:40");
     assert_eq!(config.networks[0].boot_network().prefix, 24);
+    assert_eq!(config.networks[0].tftp_wrap, pxe::Wrap::One);
     assert_eq!(config.loaders.table().0.len(), 3, "0, 7 and 9");
     let ram = &config.profiles["ram"];
     assert_eq!((ram.kind(), ram.root()), ("linux", model::RootKind::Ram));
@@ -194,6 +196,116 @@ fn a_secret_is_checked_and_never_shown() {
     assert!(!text.contains("hunter2"), "{text}");
 }
 
+/// A password typed where it does not belong is refused without being repeated, whatever else is wrong with it.
+#[test]
+fn a_password_in_the_wrong_place_is_never_repeated() {
+    const PASSWORD: &str = "S3cret-Lab!#%&7";
+    let bmc = |fields: &str| {
+        let old = GOOD.lines().find(|line| line.starts_with("bmc = ")).unwrap();
+        GOOD.replace(old, fields)
+    };
+    let with = |rest: &str| {
+        bmc(&format!("bmc = {{ kind = \"ipmi\", address = \"127.0.2.11\", user = \"u\", {rest} }}"))
+    };
+    let user = |hash: &str| {
+        let old = GOOD.lines().find(|line| line.starts_with("password_hash")).unwrap();
+        GOOD.replace(old, hash)
+    };
+    let cases = [
+        with("secret = S3cret-Lab!#%&7"),
+        with("secret = \"S3cret-Lab!#%&7"),
+        with("secret = 'S3cret-Lab!#%&7"),
+        with("secret = \"S3cret-Lab!#%&7\\q\""),
+        with("secret = \"S3cret-Lab!#%&7\" secret = 1"),
+        with("secret = [\"S3cret-Lab!#%&7\"]"),
+        with("secret = { file = \"S3cret-Lab!#%&7\" }"),
+        with("secret = \"vault:S3cret-Lab!#%&7\""),
+        with("secret = \"file:pw\", password = \"S3cret-Lab!#%&7\""),
+        with("secret = \"file:pw\", passwd = \"S3cret-Lab!#%&7\""),
+        with("secret = \"cmd:/nonexistent/get S3cret-Lab!#%&7\""),
+        bmc("bmc = \"ipmi://admin:S3cret-Lab!#%&7@127.0.2.11\""),
+        bmc("bmc = [\"admin\", \"S3cret-Lab!#%&7\"]"),
+        bmc(
+            "bmc = { kind = \"ipmi\", address = \"admin:S3cret-Lab!#%&7@127.0.2.11\", user = \"u\", secret = \"file:pw\" }",
+        ),
+        bmc(
+            "bmc = { kind = \"ipmi\", address = \"127.0.2.11\", user = \"admin:S3cret-Lab!#%&7\", secret = \"file:pw\" }",
+        ),
+        bmc(
+            "bmc = { kind = \"ipmi://a:S3cret-Lab!#%&7@127.0.2.11\", address = \"127.0.2.11\", user = \"u\", secret = \"file:pw\" }",
+        ),
+        user("password_hash = \"S3cret-Lab!#%&7\""),
+        user("password_hash = [\"S3cret-Lab!#%&7\"]"),
+        user("password = \"S3cret-Lab!#%&7\""),
+        user("password_hash = \"S3cret-Lab!#%&7"),
+        GOOD.replace(
+            "[[network]]",
+            "[[operator.tokens]]\nname = \"ci\"\nsha256 = \"S3cret-Lab!#%&7\"\n[[network]]",
+        ),
+        GOOD.replace(
+            "[[network]]",
+            "[[operator.tokens]]\nname = \"ci\"\ntoken = \"S3cret-Lab!#%&7\"\n[[network]]",
+        ),
+    ];
+    for text in cases {
+        assert!(text.contains(PASSWORD), "a case without password: {text}");
+        let dir = good();
+        fs::write(dir.file("volund.toml"), &text).unwrap();
+        let told = faults(&dir, CheckOptions::default());
+        assert!(!told.is_empty(), "{text}");
+        assert!(!told.contains("S3cret"), "{told}");
+    }
+}
+
+#[test]
+fn one_thing_in_two_spellings_is_one_thing() {
+    let second = |name: &str, mac: &str, address: &str, bmc: &str| {
+        format!(
+            "{GOOD}[[node]]\nname = \"{name}\"\nmacs = [\"{mac}\"]\naddress = \"{address}\"\n\
+             bmc = {{ kind = \"ipmi\", address = \"{bmc}\", port = 6230, user = \"u\", secret = \"file:pw\" }}\n"
+        )
+    };
+    let (mac, address, bmc) = ("9c:8e:99:00:01:02", "127.0.1.12", "127.0.2.12");
+    let good = second("bld-002", mac, address, bmc);
+    let cases = [
+        (good.clone(), ""),
+        (second("bld-002", "9C8E.9900.0101", address, bmc), "MAC 9c:8e:99:00:01:01 is already taken by node \"bld-001\""),
+        (second("bld-002", "9c8e99000101", address, bmc), "is already taken by node \"bld-001\""),
+        (second("bld-002", "9C:8E-9900-0101", address, bmc), "is already taken by node \"bld-001\""),
+        (second("bld-002", mac, address, "::ffff:127.0.2.11"), "BMC 127.0.2.11:6230 is already taken by node \"bld-001\""),
+        (second("bld-002", mac, "127.0.1.11", bmc), "address 127.0.1.11 is already taken"),
+        (second("bld-001", mac, address, bmc), "declared twice"),
+        (second("BLD-001", mac, address, bmc), "\"BLD-001\""),
+        (second("bld-002", "9c:8e:99:00:01:02\", \"9C-8E-99-00-01-02", address, bmc), "MAC 9c:8e:99:00:01:02 is declared twice"),
+        (good.replace("macs = [\"9c:8e:99:00:01:02\"]", "macs = []"), "macs is missing"),
+        (good.replace("macs = [\"9c:8e:99:00:01:02\"]", ""), "macs is missing"),
+        (good.replace("bay = 1", "bay = 1\nprofiles = []"), "may not have profile \"ram\""),
+        (good.replace("nodes = \"bld-001\"", "nodes = \"\""), "the list of nodes is empty"),
+        (format!("{good}[[assign]]\nnodes = \"bld-00[1-2]\"\nprofile = \"local\"\n"), "node \"bld-001\" is already assigned"),
+        (good.replace("[[network]]", "[[operator.tokens]]\nname = \"ci\"\nsha256 = \"00000000000000000000000000000000000000000000000000000000000000aa\"\n[[operator.tokens]]\nname = \"ci\"\nsha256 = \"00000000000000000000000000000000000000000000000000000000000000bb\"\n[[network]]"), "token \"ci\" is already declared"),
+        (good.replace("server = \"127.0.1.1\"", "server = \"127.0.1.1\"\nrouter = \"127.0.1.1\""), ""),
+    ];
+    for (text, want) in cases {
+        let dir = self::good();
+        fs::write(dir.file("volund.toml"), &text).unwrap();
+        let told = faults(&dir, CheckOptions::default());
+        assert!(
+            told.contains(want) && told.is_empty() == want.is_empty(),
+            "want {want:?}: {told}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_list_of_profiles_means_none_and_no_list_means_all() {
+    let dir = good();
+    let text = GOOD.replace("bay = 1", "bay = 1\nprofiles = []");
+    let text = text.split("[[assign]]").next().unwrap().to_owned();
+    fs::write(dir.file("volund.toml"), text).unwrap();
+    let config = load(&dir.0).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(config.nodes["bld-001"].profiles, []);
+}
+
 #[test]
 fn a_secret_everybody_can_read_is_a_warning() {
     let dir = good();
@@ -202,7 +314,7 @@ fn a_secret_everybody_can_read_is_a_warning() {
     let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
-        ["volund.toml:37:87: node \"bld-001\": bmc: file:pw can be read by everybody; \
+        ["volund.toml:38:87: node \"bld-001\": bmc: file:pw can be read by everybody; \
           chmod 600 it, owned by volund's user"]
     );
 }

@@ -4,7 +4,7 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 
 use toml::de::DeValue;
 
-use super::Fields;
+use super::{Fields, shown};
 use crate::config::{duration, fault::Spot, suggest::nearest};
 
 impl Fields<'_> {
@@ -101,7 +101,7 @@ impl Fields<'_> {
                 Some(word) => format!("did you mean {word:?}?"),
                 None => format!("use {}", words.join(" or ")),
             };
-            self.fault(&text.place, format!("{key} {:?} is not known", text.value), hint);
+            self.fault(&text.place, format!("{key} {:?} is not known", shown(&text.value)), hint);
         }
         found.map(|(_, value)| Spot::new(*value, text.place))
     }
