@@ -356,6 +356,8 @@ fn stumble(switch: &mut Switch, trouble: &Trouble, now: UnixMillis) -> Step {
     if !trouble.may_pass() || now >= switch.until {
         return hold(switch, trouble.text.clone(), trouble.remedy(), now);
     }
+    // Kept as the reason: should the phase run out of time, this is why.
+    switch.reason = format!("{}; trying again", trouble.text);
     let next = now.plus(RETRY);
     match switch.phase {
         Phase::Arming => again(arm(switch, next)),
@@ -408,7 +410,7 @@ fn time_out(switch: &mut Switch, now: UnixMillis) -> Step {
             | Phase::Verifying,
             _,
         ) => (
-            format!("its BMC did not bring phase {} to an end within {waited} s", switch.phase),
+            format!("{}; no end of it within {waited} s", switch.reason),
             "check the BMC; then switch again",
         ),
         (Phase::Done | Phase::Held | Phase::Failed, _) => return Step::default(),

@@ -597,8 +597,9 @@ fn an_installer_is_given_by_permit_and_its_audit_line_is_durable_with_the_answer
     let mut bench = Bench::new(false);
     bench.wish("debian");
     bench.settle(60);
-    for guid in [1, 2] {
-        let (node, guid, at) = (name("bld-003"), Some(model::Uuid([guid; 16])), bench.now);
+    for first in ["39343536", "39343537"] {
+        let guid = format!("{first}-3831-435a-3334-303359303033").parse().ok();
+        let (node, at) = (name("bld-003"), bench.now);
         bench.input(Input::BmcSeen { node, guid, suite: None, trouble: None, at });
     }
     let attempt = bench.now;
