@@ -117,6 +117,60 @@ async fn head_and_get_and_more_go_over_one_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_client_asks_for_beside_the_file_the_file_is_whole_plain_and_counted() {
+    let mut lab = Lab::start();
+    lab.answer_with(kernel());
+    let file: Vec<u8> = (0..200_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
+    lab.serve("snponly.efi", &file);
+    let mut client = Client::connect(&lab, NODE);
+    let extras = [
+        "Range: bytes=0-",
+        "Range: bytes=-5",
+        "Range: bytes=0-0,5-9",
+        "Range: bytes=999999999-",
+        "Range: bytes=9-5",
+        "Range: lines=1-2",
+        "Accept-Encoding: gzip, br",
+        "TE: trailers, deflate",
+        "If-None-Match: *",
+        "If-Modified-Since: Sat, 01 Jan 2050 00:00:00 GMT",
+        "Connection: keep-alive",
+        "X-Empty:",
+        "Upgrade: h2c\r\nConnection: Upgrade",
+    ];
+    for extra in extras {
+        for (method, has_body) in [("HEAD", false), ("GET", true), ("GET", true)] {
+            client.send(&format!("{method} /snponly.efi HTTP/1.1\r\nHost: x\r\n{extra}\r\n\r\n"));
+            let got = client.response(has_body);
+            assert_eq!(got.status, 200, "{extra}");
+            assert!(got.head.contains("Content-Length: 200000\r\n"), "{extra}: {}", got.head);
+            let lower = got.head.to_ascii_lowercase();
+            assert!(!lower.contains("content-encoding") && !lower.contains("content-range"));
+            assert!(!has_body || got.body == file, "{extra}");
+        }
+    }
+    // All at once, and a HEAD of everything that is no file.
+    client.send(
+        "HEAD /boot.ipxe HTTP/1.1\r\n\r\nHEAD /nothing HTTP/1.1\r\n\r\nHEAD /healthz HTTP/1.1\r\n\r\n\
+         HEAD /t/short/x HTTP/1.1\r\n\r\nGET /boot.ipxe HTTP/1.1\r\n\r\nGET /nothing HTTP/1.1\r\n\r\n",
+    );
+    let heads: Vec<Response> = (0..4).map(|_| client.response(false)).collect();
+    let (script, nothing) = (client.response(true), client.response(true));
+    assert_eq!(heads.iter().map(|head| head.status).collect::<Vec<_>>(), [200, 404, 200, 404]);
+    assert_eq!((&heads[0].head, &heads[1].head), (&script.head, &nothing.head));
+    for (version, extra) in [
+        ("HTTP/1.0", "Connection: keep-alive"),
+        ("HTTP/1.1", "Connection: Close"),
+        ("HTTP/1.1", "connection: foo, close"),
+    ] {
+        let mut client = Client::connect(&lab, NODE);
+        client.send(&format!("GET /snponly.efi {version}\r\n{extra}\r\n\r\n"));
+        assert!(client.response(true).body == file, "{version} {extra}");
+        assert_eq!(client.more(), 0, "{version} {extra}: closed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn five_fetches_of_the_script_are_five_equal_answers_of_one_attempt() {
     let mut lab = Lab::start();
     let asked = lab.answer_with(kernel());

@@ -27,7 +27,9 @@ pub(super) fn collect(root: &Path) -> Vec<NicFacts> {
 
 fn one(root: &Path, name: String) -> Option<NicFacts> {
     let folder = root.join("sys/class/net").join(&name);
-    let mac = text(&folder.join("address"))?.parse().ok()?;
+    // Members of a bond wear its address; their own stands here.
+    let permanent = text(&folder.join("bonding_slave/perm_hwaddr"));
+    let mac = permanent.or_else(|| text(&folder.join("address")))?.parse().ok()?;
     // Unreadable without a link, and -1 where the driver does not know.
     let speed = text(&folder.join("speed")).and_then(|speed| speed.parse().ok());
     let device = folder.join("device");
@@ -97,6 +99,23 @@ mod tests {
         let found = collect(tree.root());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].pci.as_deref(), found[0].speed_mbit), (Some("1af4:1000"), None));
+    }
+
+    #[test]
+    fn a_member_of_a_bond_keeps_its_own_address() {
+        let tree = Tree::new();
+        for (name, permanent) in [("eno1", "02:5a:10:00:02:01"), ("eno2", "02:5a:10:00:02:02")] {
+            tree.file(&format!("sys/class/net/{name}/type"), "1\n");
+            tree.file(&format!("sys/class/net/{name}/address"), "02:5a:10:00:02:01\n");
+            tree.file(&format!("sys/class/net/{name}/bonding_slave/perm_hwaddr"), permanent);
+            tree.link(&format!("sys/class/net/{name}/device"), "sys/devices/pci0/0000:00:03.0");
+        }
+        for name in ["bond0", "br0", "veth9"] {
+            tree.file(&format!("sys/class/net/{name}/type"), "1\n");
+            tree.file(&format!("sys/class/net/{name}/address"), "02:5a:10:00:02:01\n");
+        }
+        let macs: Vec<_> = collect(tree.root()).iter().map(|nic| nic.mac.to_string()).collect();
+        assert_eq!(macs, ["02:5a:10:00:02:01", "02:5a:10:00:02:02"]);
     }
 
     #[test]
