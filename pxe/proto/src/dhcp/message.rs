@@ -178,6 +178,8 @@ impl Message {
         } else {
             self.sname = until_zero(sname);
         }
+        // One inside an overloaded field says nothing, and must not go out again with `file` and `sname` beside it.
+        self.options.remove(code::OVERLOAD);
     }
 
     /// Message out: option 53 first, 82 last (RFC 3046, 2.1), END, zeros up to 300 bytes. A `file` of more than
@@ -277,6 +279,8 @@ mod tests {
         assert_eq!(read.options.get(code::CLIENT_ID), Some(&[1, 2, 3, 4][..]));
         assert_eq!(read.options.get(code::VENDOR_CLASS), Some(&b"PX"[..]));
         assert!(read.file.is_empty() && read.sname.is_empty() && read.warnings.is_empty());
+        bytes[108..112].copy_from_slice(&[code::OVERLOAD, 1, 3, 255]);
+        assert_eq!(Message::decode(&bytes).unwrap().options.get(code::OVERLOAD), None);
     }
 
     #[test]
