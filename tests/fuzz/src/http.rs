@@ -6,6 +6,7 @@ use std::{
 };
 
 use pxe_proto::path::{http_path, tftp_name, url};
+use twin::http::Url;
 
 #[allow(dead_code, reason = "the server's own file; not all of it is needed here")]
 #[path = "../../../pxe/src/http_boot/request.rs"]
@@ -77,5 +78,11 @@ pub(super) fn paths(data: &[u8]) {
         assert!(stays_inside(&path) && path.starts_with('/'), "{path:?}");
         let url = url("192.0.2.1:8067".parse().expect("a literal"), &path);
         assert_eq!(http_path(&url), Some((path, "")));
+    }
+    // The twin's client joins what a script names to the script's own URL.
+    let base = Url::parse("http://192.0.2.1:8067/a/boot.ipxe?mac=x").expect("a good URL");
+    for joined in [Url::parse(target), base.join(target)].into_iter().flatten() {
+        let again = Url::parse(&joined.to_string()).expect("what is shown can be fetched");
+        assert_eq!((again.host, &again.target), (joined.host, &joined.target));
     }
 }

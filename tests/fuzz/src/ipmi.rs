@@ -6,9 +6,10 @@ use bmc_proto::{
     asf::Presence,
     ipmi::{
         Login, Privilege, RakpStatus, Suite,
-        boot_options::{self, BootFlags, BootOption, GetBootOption, SetBootOption},
+        boot_options::{self, BootFlags, GetBootOption, SetBootOption},
         channel::{
             CloseSession, GetAuthCapabilities, GetCipherSuites, SetSessionPrivilege, SuiteRecord,
+            order_to_try,
         },
         chassis::{ChassisControl, GetChassisStatus},
         client::{Active, Challenged, Chance, Handshake, Opening, Proving, Step},
@@ -263,10 +264,16 @@ pub(super) fn answer(data: &[u8]) {
             guid.0.to_vec()
         }),
         3 => again(&GetChassisStatus, data, |status| status.encode().to_vec()),
-        4 => again(&GetBootOption { parameter: which >> 3 }, data, BootOption::encode),
+        4 => again(&GetBootOption { parameter: which >> 3 }, data, |option| {
+            black_box(option.flags().is_ok());
+            option.encode()
+        }),
         5 => again(&SetSessionPrivilege(Privilege::Operator), data, |level| vec![*level]),
         6 => {
             let records = GetCipherSuites { block: 0 }.answer(data).unwrap_or_default();
+            let mut order = order_to_try(&records);
+            order.sort_by_key(|suite| suite.id());
+            assert_eq!(order, [Suite::Three, Suite::Seventeen], "each once, whatever is listed");
             let suites = SuiteRecord::list(&records);
             assert!(suites.len() <= records.len());
             let written: Vec<u8> = suites.iter().flat_map(SuiteRecord::encode).collect();
