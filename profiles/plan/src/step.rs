@@ -15,6 +15,9 @@ use crate::{Act, BootTarget, Observed, Phase, Progress, Switch, Trouble, effect:
 
 /// Time between two readings while power is to change.
 pub const POLL: Duration = Duration::from_millis(500);
+/// A boot device that was set longer ago is set again before power-on: BMCs that do not take "do not expire" drop it
+/// after 60 s, and one that restarted has lost it.
+pub const ARMED_FOR: Duration = Duration::from_secs(45);
 /// Time between two tries at a silent BMC.
 pub const RETRY: Duration = Duration::from_secs(3);
 /// How long a sent power-on may take before a reading of "off" sends it again.
@@ -138,6 +141,7 @@ fn observe(switch: &mut Switch, observed: Observed, around: &Around) -> Step {
         (Phase::Arming, Observed::Armed(Ok(lost))) => power_on_next(switch, &lost, now),
         (Phase::PoweringOn, Observed::Power(Ok(false))) => power_on(switch, now),
         (Phase::PoweringOn, Observed::Power(Ok(true))) => powered(switch, now),
+        (Phase::PoweringOn, Observed::Armed(Ok(_))) => send_on(switch, now),
         (Phase::Verifying, Observed::Power(Ok(true))) => done(switch, now),
         (Phase::Verifying, Observed::Power(Ok(false))) => {
             let reason = "power reads off although its payload had reported".to_owned();
@@ -155,7 +159,6 @@ fn observe(switch: &mut Switch, observed: Observed, around: &Around) -> Step {
         | (
             Phase::Guarding
             | Phase::PoweringOff
-            | Phase::PoweringOn
             | Phase::Booting
             | Phase::Installing
             | Phase::Verifying
@@ -237,6 +240,13 @@ fn power_on(switch: &mut Switch, now: UnixMillis) -> Step {
     if switch.on_sent.is_some_and(|sent| now.since(sent) < ON_GRACE) {
         return again(read(now.plus(POLL)));
     }
+    if now.since(switch.since) >= ARMED_FOR {
+        return again(arm(switch, now));
+    }
+    send_on(switch, now)
+}
+
+fn send_on(switch: &mut Switch, now: UnixMillis) -> Step {
     switch.on_sent = Some(now);
     Step { due: vec![Due { act: Act::PowerOn, not_before: now }], moved: false }
 }

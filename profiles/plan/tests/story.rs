@@ -137,16 +137,20 @@ impl Bench {
     fn settle(&mut self, limit_s: i64) {
         let end = self.now.0 + limit_s * 1_000;
         while !self.queue.is_empty() {
-            let effect = self.queue.remove(0);
-            if effect.not_before.0 > end {
-                self.queue.insert(0, effect);
+            if self.queue[0].not_before.0 > end {
                 break;
             }
-            self.now = self.now.max(effect.not_before);
-            let what = self.act(&effect.act);
-            let (node, cause) = (effect.node, effect.cause);
-            self.input(Input::Observed(Observation { node, cause, what }));
+            self.step();
         }
+    }
+
+    /// Carries out the first effect that is queued.
+    fn step(&mut self) {
+        let effect = self.queue.remove(0);
+        self.now = self.now.max(effect.not_before);
+        let what = self.act(&effect.act);
+        let (node, cause) = (effect.node, effect.cause);
+        self.input(Input::Observed(Observation { node, cause, what }));
     }
 
     fn act(&mut self, act: &Act) -> Observed {
@@ -330,6 +334,23 @@ fn a_running_blade_is_asked_to_shut_down_and_cut_only_when_it_does_not() {
         let audited = bench.records.iter().any(|record| matches!(record, Record::Audit(_)));
         assert_eq!(audited, !obeys, "power is cut with an audit line, and only then");
     }
+}
+
+#[test]
+fn a_boot_device_set_long_before_power_on_is_set_again() {
+    // Field case 26: the BMC falls silent between the two, or volund was down.
+    let mut bench = Bench::new(false);
+    bench.wish("inspect");
+    while bench.phase() != Phase::PoweringOn {
+        bench.step();
+    }
+    assert_eq!(bench.acts, ["arm Network"]);
+    bench.dead_bmc = Some(TroubleKind::Silent);
+    bench.settle(50);
+    bench.dead_bmc = None;
+    bench.settle(5);
+    assert_eq!(bench.acts, ["arm Network", "arm Network", "on"]);
+    assert_eq!(bench.phase(), Phase::Booting);
 }
 
 #[test]
