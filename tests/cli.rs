@@ -438,6 +438,25 @@ fn a_power_verb_shows_what_was_read_back() {
 }
 
 #[test]
+fn power_that_does_not_read_as_wanted_is_no_success() {
+    let cases = [
+        ("soft", PowerState::On, 5),
+        ("soft", PowerState::Unknown, 5),
+        ("soft", PowerState::Off, 0),
+        ("off", PowerState::On, 5),
+        ("on", PowerState::Off, 5),
+        ("cycle", PowerState::On, 0),
+    ];
+    for (verb, power, code) in cases {
+        let node = PowerResult { node: "bld-003".to_owned(), power, error: None };
+        let answer = PowerOutcome { nodes: vec![node] };
+        let fake = Fake::default().answers("POST /api/v1/power", 200, &answer);
+        let ran = fake.run(&["power", "bld-003", verb, "--yes"]);
+        assert_eq!(ran.code, code, "{verb} {power:?}");
+    }
+}
+
+#[test]
 fn cutting_power_asks_first_and_refuses_where_nobody_can_be_asked() {
     let fake = Fake::default().answers("GET /api/v1/nodes", 200, &varied());
     let ran = fake.run(&["power", "bld-003", "cycle"]);

@@ -1,6 +1,6 @@
 //! `volund power NODES VERB`: what the BMCs were told, and what was read back.
 
-use api::{PowerOutcome, PowerRequest, PowerResult, PowerVerb};
+use api::{PowerOutcome, PowerRequest, PowerResult, PowerState, PowerVerb};
 
 use super::{
     ExitCode, Trouble,
@@ -8,6 +8,7 @@ use super::{
     count, hostlist, nodes,
     table::{self, Cell, Look},
     terminal::{Terminal, clean},
+    wait::worse,
 };
 
 /// Its arguments.
@@ -66,8 +67,22 @@ pub(super) async fn run(
     } else {
         print(terminal, &answer.value.nodes)?;
     }
-    let failed = answer.value.nodes.iter().any(|node| node.error.is_some());
-    Ok(if failed { ExitCode::Failed } else { ExitCode::Ok })
+    Ok(answer.value.nodes.iter().map(|node| exit(args.verb, node)).fold(ExitCode::Ok, worse))
+}
+
+/// Done is what was read back, not what the BMC accepted: a soft shutdown may take longer than the server looks.
+fn exit(verb: Verb, result: &PowerResult) -> ExitCode {
+    let wanted = match verb {
+        Verb::On | Verb::Cycle => PowerState::On,
+        Verb::Off | Verb::Soft => PowerState::Off,
+    };
+    if result.error.is_some() {
+        ExitCode::Failed
+    } else if result.power == wanted {
+        ExitCode::Ok
+    } else {
+        ExitCode::TimedOut
+    }
 }
 
 fn verb(verb: Verb) -> PowerVerb {

@@ -113,7 +113,7 @@ impl Wait {
 }
 
 /// Failed before held before not done in time before done.
-fn worse(left: ExitCode, right: ExitCode) -> ExitCode {
+pub(super) fn worse(left: ExitCode, right: ExitCode) -> ExitCode {
     let weight = |code: ExitCode| match code {
         ExitCode::Ok => 0,
         ExitCode::TimedOut => 1,
