@@ -106,6 +106,11 @@ fn outcome(
     if kind == DhcpKind::Nak {
         return Ok(refuse(request, arrival, network, entry));
     }
+    let goes_to_client = request.giaddr.is_unspecified() && !request.ciaddr.is_unspecified();
+    if goes_to_client && !network.contains(request.ciaddr) {
+        // The answer would go there, to somebody who may never have asked.
+        return Err(format!("it says it is at {}, which is not on its network", request.ciaddr));
+    }
     let (boot_file, note) = boot_file(request, table, network, entry);
     let answer = grant(request, kind, network, entry, boot_file);
     Ok(Reply { answer, to: destination(request, arrival), note })

@@ -506,3 +506,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn no_answer_goes_to_an_address_off_the_network_whoever_claims_it() {
+    let table = table();
+    let foreign = Ipv4Addr::new(198, 51, 100, 7);
+    for kind in [Discover, Inform, DhcpKind::Request] {
+        let message = ClientMessage { kind, ciaddr: foreign, requested: Some(NODE), ..rom(7, 7) };
+        match ask(&message, &table) {
+            Outcome::Silent { why } => assert!(why.contains("198.51.100.7"), "{kind}: {why}"),
+            Outcome::Reply(reply) => panic!("{kind}: {reply:?}"),
+        }
+        let message = ClientMessage { kind, ciaddr: NODE, requested: Some(NODE), ..rom(7, 7) };
+        assert!(matches!(ask(&message, &table), Outcome::Reply(_)), "{kind}");
+    }
+}
