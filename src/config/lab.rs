@@ -218,7 +218,11 @@ pub(super) fn read_agent(fields: Fields<'_>, dir: &Path) -> RawAgent {
         }
         fields.path(key, dir)
     };
-    let args = fields.text("args").map(|args| args.value).unwrap_or_default();
+    let args = fields.text("args");
+    if let Some(args) = &args {
+        super::profile::check_arguments(&fields, args);
+    }
+    let args = args.map(|args| args.value).unwrap_or_default();
     let agent = RawAgent { kernel: need("kernel"), initrd: need("initrd"), args };
     fields.done();
     agent

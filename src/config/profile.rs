@@ -239,6 +239,7 @@ fn read_linux(fields: &Fields<'_>, dir: &Path, files: &mut Vec<Spot<PathBuf>>) -
     let args = fields.text("args");
     if let Some(args) = &args {
         check_template(fields, args);
+        check_arguments(fields, args);
     }
     let served = read_files(fields, dir, files);
     files.extend(kernel.iter().chain(&initrds).cloned());
@@ -300,6 +301,33 @@ fn check_template(fields: &Fields<'_>, text: &Spot<String>) {
         let what = format!("the template cannot be parsed: {why}{line}");
         fields.fault(&text.place, what, "correct it; minijinja's syntax is Jinja2's");
     }
+}
+
+/// Arguments the boot script could not carry are found now, not when a node boots. What a template fills in is
+/// looked at again when the script is made.
+pub(super) fn check_arguments(fields: &Fields<'_>, args: &Spot<String>) {
+    if let Err(error) = pxe_proto::ipxe::check_arguments(&literal(&args.value)) {
+        fields.fault(&args.place, error, "write it in another way, or leave it out");
+    }
+}
+
+/// A template's own words, with an `x` for each value that is filled in; statements and comments are left out.
+fn literal(template: &str) -> String {
+    let kinds = [("{{", "}}", "x"), ("{%", "%}", " "), ("{#", "#}", " ")];
+    let first = |text: &str| {
+        let found = kinds.iter().filter_map(|kind| Some((text.find(kind.0)?, *kind)));
+        found.min_by_key(|(at, _)| *at)
+    };
+    let mut words = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((at, (open, close, stands_for))) = first(rest) {
+        let (before, inside) = rest.split_at(at);
+        words.push_str(before);
+        words.push_str(stands_for);
+        let inside = inside.strip_prefix(open).unwrap_or(inside);
+        rest = inside.split_once(close).map_or("", |(_, after)| after);
+    }
+    words + rest
 }
 
 /// Safe as one segment of a URL.

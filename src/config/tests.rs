@@ -258,6 +258,26 @@ fn a_password_in_the_wrong_place_is_never_repeated() {
 }
 
 #[test]
+fn kernel_arguments_that_would_be_commands_of_the_boot_script_are_refused_at_the_start() {
+    let old = GOOD.lines().find(|line| line.starts_with("args = ")).unwrap();
+    for word in ["||", "&&", ";", "#quiet", "a=${net0/mac}"] {
+        let args = format!("args = \"quiet {word} shell {{{{ node.name }}}}\"");
+        let agent =
+            format!("{GOOD}[agent]\nkernel = \"vmlinuz\"\ninitrd = \"initrd.img\"\n{args}\n");
+        for text in [GOOD.replace(old, &args), agent] {
+            let dir = good();
+            fs::write(dir.file("volund.toml"), text).unwrap();
+            let told = faults(&dir, CheckOptions::default());
+            assert!(told.contains(&format!("kernel arguments hold {word:?}")), "{told}");
+        }
+    }
+    let fine = "args = \"{# || #}a={{ node.name }}b {% if node.bay %}b=$x{% endif %} c||d;e\"";
+    let dir = good();
+    fs::write(dir.file("volund.toml"), GOOD.replace(old, fine)).unwrap();
+    assert_eq!(faults(&dir, CheckOptions::default()), "");
+}
+
+#[test]
 fn one_thing_in_two_spellings_is_one_thing() {
     let second = |name: &str, mac: &str, address: &str, bmc: &str| {
         format!(

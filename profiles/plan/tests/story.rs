@@ -136,10 +136,7 @@ impl Bench {
     /// Carries out what is queued until nothing is left or `limit` of virtual time has passed.
     fn settle(&mut self, limit_s: i64) {
         let end = self.now.0 + limit_s * 1_000;
-        while !self.queue.is_empty() {
-            if self.queue[0].not_before.0 > end {
-                break;
-            }
+        while self.queue.first().is_some_and(|effect| effect.not_before.0 <= end) {
             self.step();
         }
     }

@@ -4,7 +4,7 @@ pub mod script;
 pub mod stage;
 
 pub use self::{
-    script::{ScriptError, script},
+    script::{ScriptError, check_arguments, script},
     stage::Stage,
 };
 

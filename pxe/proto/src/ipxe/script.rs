@@ -135,6 +135,14 @@ fn step(script: &mut String, name: &str, url: &str, command: &str) {
     .expect("a String takes any text");
 }
 
+/// Whether iPXE passes these kernel arguments on as they are.
+///
+/// # Errors
+/// Names the first word that iPXE would take for its own.
+pub fn check_arguments(args: &str) -> Result<(), ScriptError> {
+    arguments(args).map(drop)
+}
+
 /// Kernel arguments as words with one blank before each, refused when iPXE would take one for its own.
 fn arguments(args: &str) -> Result<String, ScriptError> {
     let mut out = String::with_capacity(args.len());
@@ -261,6 +269,7 @@ mod tests {
         for word in [";", "||", "&&", "#x", "a${net0/mac}", "x\\", "a\0b"] {
             let answer = write_script(&boot("t", &format!("quiet {word} splash")));
             assert_eq!(answer, Err(ScriptError::Argument { word: word.to_owned() }));
+            assert!(check_arguments(&format!("quiet {word} {{{{ node.name }}}}")).is_err());
         }
         let fine = "root=/dev/sda1 a=\"b c\" price=5$ x;y a&&b c||d #"; // the last one is not
         assert!(write_script(&boot("t", fine)).is_err());
