@@ -2,9 +2,13 @@
 
 mod boot;
 mod power;
+mod resume;
 mod wish;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use model::{
     NodeName, ProfileName, Sighted, Sighting, Ticket, UnixMillis, Uuid,
@@ -22,6 +26,9 @@ use crate::{
 pub use boot::AGENT_WAIT_S;
 pub use power::{POWER_BOUND, PowerOrder};
 pub use wish::refuse_wish;
+
+/// A machine that has read off this long is off, not restarting.
+const OFF_FOR_GOOD: Duration = Duration::from_secs(8);
 
 /// Turns a profile's templates into a script. Pure, given the configuration; the engine keeps what it made.
 pub trait Render: Send {
@@ -50,6 +57,8 @@ pub struct NodeState {
     pub last: Option<Issued>,
     /// Power as last read, and when.
     pub power: Option<(bool, UnixMillis)>,
+    /// Since when power has read off without a reading of on between.
+    pub off_since: Option<UnixMillis>,
     /// When its payload last spoke.
     pub alive: Option<UnixMillis>,
     /// When volund last ordered it to start outside of a switch.
@@ -104,6 +113,7 @@ impl NodeState {
             switch: None,
             last: None,
             power: None,
+            off_since: None,
             alive: None,
             ordered: None,
             recorded: None,
@@ -172,50 +182,6 @@ impl Engine {
     #[must_use]
     pub fn profiles(&self) -> &BTreeMap<ProfileName, ProfileSpec> {
         &self.profiles
-    }
-
-    /// After a start: enters the phase of every open switch again, or holds it where the configuration has changed
-    /// under it.
-    pub fn resume(&mut self, now: UnixMillis) -> Output {
-        let mut output = Output::default();
-        let open: Vec<NodeName> = self.open_nodes();
-        for node in open {
-            let event = match self.overtaken(&node) {
-                Some(reason) => Event::Hold {
-                    reason,
-                    remedy: "look at what it would do now, and switch again".to_owned(),
-                },
-                None => Event::Entered,
-            };
-            self.advance(&node, event, now, &mut output);
-        }
-        output
-    }
-
-    /// Why an open switch may not go on with the configuration as it is now: nobody confirmed that. What has
-    /// fetched its kernel already goes on to its end.
-    fn overtaken(&self, node: &NodeName) -> Option<String> {
-        let state = self.nodes.get(node)?;
-        let switch = state.open_switch()?;
-        if matches!(switch.phase, Phase::Installing | Phase::Verifying) {
-            return None;
-        }
-        let name = &switch.to.name;
-        if let Some(why) = &state.spec.protected {
-            return Some(format!("while volund was down, {node} was protected: {why}"));
-        }
-        if !state.spec.profiles.contains(name) {
-            return Some(format!(
-                "while volund was down, {name} was taken out of what {node} may be"
-            ));
-        }
-        match self.profiles.get(name) {
-            None => Some(format!("while volund was down, profile {name} was removed")),
-            Some(to) if (to.kind, to.root) != (switch.to.kind, switch.to.root) => {
-                Some(format!("while volund was down, profile {name} became one of another kind"))
-            }
-            Some(_) => None,
-        }
     }
 
     /// Lets time pass for every switch whose bound is over.
@@ -293,9 +259,30 @@ impl Engine {
         let Some(state) = self.nodes.get_mut(&node) else { return };
         let before = state.power.map(|(on, _)| on);
         state.power = on.map(|on| (on, at));
+        state.off_since = match on {
+            Some(false) => state.off_since.or(Some(at)),
+            Some(true) | None => None,
+        };
         if before != on {
-            output.records.push(Record::Power { node, on, at });
+            output.records.push(Record::Power { node: node.clone(), on, at });
         }
+        self.lost_power(&node, at, output);
+    }
+
+    /// A machine that was switched on and has read off for a while will not ask DHCP, nor call back.
+    fn lost_power(&mut self, node: &NodeName, at: UnixMillis, output: &mut Output) {
+        let Some(state) = self.nodes.get(node) else { return };
+        let waits = state
+            .open_switch()
+            .filter(|switch| matches!(switch.phase, Phase::Booting | Phase::Installing));
+        let Some((switch, off)) = waits.zip(state.off_since) else { return };
+        // One reading may be the moment between off and on of a restart.
+        if at.since(off.max(switch.since)) < OFF_FOR_GOOD {
+            return;
+        }
+        let reason = format!("power has read off for {} s", at.since(off).as_secs());
+        let remedy = "look at the machine and its BMC's log: it lost power or was switched off; then switch again";
+        self.advance(node, Event::Hold { reason, remedy: remedy.to_owned() }, at, output);
     }
 
     /// The first GUID a BMC tells is the one on record; a later one never replaces it by itself.

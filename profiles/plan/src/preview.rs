@@ -19,7 +19,7 @@ pub struct Preview {
     pub steps: Vec<String>,
     /// Why it cannot be done.
     pub blocked: Vec<String>,
-    /// Whether running work may be lost.
+    /// Whether running work or the content of a disk may be lost.
     pub destructive: bool,
 }
 
@@ -32,6 +32,7 @@ pub fn preview(
     profile: &ProfileName,
 ) -> Preview {
     let on = state.and_then(|state| state.power).map(|(on, _)| on);
+    let installs = profiles.get(profile).is_some_and(|to| to.root == RootKind::Installer);
     let blocked = refuse_wish(profiles, state, node, profile).map(|refused| match refused {
         Refused::Unknown(text)
         | Refused::Conflict(text)
@@ -44,7 +45,7 @@ pub fn preview(
         on,
         steps: profiles.get(profile).map_or_else(Vec::new, |to| steps(node, to, on)),
         blocked: blocked.into_iter().collect(),
-        destructive: on != Some(false),
+        destructive: on != Some(false) || installs,
     }
 }
 

@@ -102,8 +102,9 @@ pub fn step(switch: &mut Switch, event: Event, around: &Around) -> Step {
 
 fn enter(switch: &mut Switch, now: UnixMillis) -> Step {
     switch.until = switch.until.max(now.plus(GRACE.min(bound(switch, switch.phase))));
-    // The request to shut down may have died with the process; asking twice harms nobody, cutting does.
-    if switch.phase == Phase::PoweringOff && switch.hard_sent.is_none() {
+    // What was to take power away may have died with the process, and a reading comes before either is sent:
+    // asking a running machine twice harms nobody, and a cut that had been sent would read off.
+    if switch.phase == Phase::PoweringOff && switch.hard_sent.take().is_none() {
         switch.soft_sent = None;
     }
     let due = match switch.phase {

@@ -762,6 +762,58 @@ fn a_soft_shutdown_that_is_ignored_answers_that_power_is_still_on() {
 }
 
 #[test]
+fn a_machine_that_loses_power_while_it_boots_is_held_at_the_second_reading() {
+    let mut bench = Bench::new(false);
+    booted(&mut bench, "inspect");
+    for (wait, want) in [(5, Phase::Installing), (10, Phase::Held)] {
+        bench.pass(wait);
+        let (at, node) = (bench.now, name("bld-003"));
+        bench.input(Input::PowerSeen { node, on: Some(false), at });
+        assert_eq!(bench.phase(), want);
+    }
+    let reason = bench.state().switch.clone().unwrap().reason;
+    assert_eq!(reason, "power has read off for 10 s (while installing)");
+}
+
+#[test]
+fn a_cut_that_died_with_the_process_is_made_and_one_that_was_made_is_not_repeated() {
+    for cut_was_made in [false, true] {
+        let mut bench = Bench::new(true);
+        bench.obeys_soft = false;
+        bench.wish("local");
+        while bench.acts != ["soft"]
+            || !matches!(bench.queue.first().unwrap().act, Act::Permitted(_))
+        {
+            bench.step();
+        }
+        bench.queue.clear();
+        let mut state = bench.state().clone();
+        state.power = None;
+        let mut again = Bench::with(state, !cut_was_made);
+        again.now = bench.now;
+        let resumed = again.engine.resume(again.now);
+        again.take(resumed);
+        again.obeys_soft = false;
+        again.settle(300);
+        assert_eq!(again.phase(), Phase::Done);
+        let cuts = again.acts.iter().filter(|act| *act == "power off").count();
+        assert_eq!(cuts, usize::from(!cut_was_made));
+    }
+}
+
+#[test]
+fn a_switch_nobody_has_waited_for_any_more_does_not_start_by_itself() {
+    let mut bench = Bench::new(true);
+    bench.wish("local");
+    let mut again = Bench::with(bench.state().clone(), true);
+    again.now = UnixMillis(bench.now.0 + 5 * 3_600_000);
+    let resumed = again.engine.resume(again.now);
+    again.take(resumed);
+    again.settle(300);
+    assert_eq!((again.phase(), again.acts.len()), (Phase::Held, 0));
+}
+
+#[test]
 fn a_late_observation_of_an_ended_switch_changes_nothing() {
     let mut bench = Bench::new(false);
     bench.wish("inspect");
