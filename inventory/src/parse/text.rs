@@ -26,7 +26,7 @@ pub(super) fn product(bytes: &[u8]) -> Option<String> {
 
 fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -35,7 +35,9 @@ mod unit {
 
     #[test]
     fn text_is_trimmed_bounded_and_shows_all_it_has() {
-        let cases: [(&[u8], Option<&str>); 6] = [
+        let cases: [(&[u8], Option<&str>); 8] = [
+            ("\u{feff}LAB\u{61c}SN".as_bytes(), Some("LAB SN")),
+            ("\u{200b}\u{feff}".as_bytes(), None),
             (b"  CZ3403YL03   ", Some("CZ3403YL03")),
             (b"   ", None),
             (b"a\nb\x1b[31m", Some("a b [31m")),
