@@ -1,6 +1,6 @@
 //! The lab as page and API see it: the trait `web` names, over engine, book and samples.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     EnclosureView, NodeDetail, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest,
@@ -12,7 +12,10 @@ use model::{NodeName, ProfileName, Sighting, UnixMillis, hostlist};
 use plan::{NodeState, SwitchId, input::PowerVerb, input::Refused, preview::Preview};
 use profiles::{EngineHandle, world::now};
 use sha2::{Digest, Sha256};
-use tokio::{sync::broadcast, task::JoinSet};
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    task::JoinSet,
+};
 use web::lab::{Caller, Changed, Fault, Lab, Reply};
 
 use super::views;
@@ -22,6 +25,9 @@ use crate::config::{Config, Node};
 const HISTORY: u32 = 60;
 /// Sightings shown of a boot.
 const TIMELINE: u32 = 400;
+
+/// Longest wait for a first reading of power.
+const FIRST_READING: Duration = Duration::from_secs(2);
 
 /// The lab behind page and API.
 pub(super) struct LiveLab {
@@ -118,6 +124,25 @@ impl LiveLab {
         let later = latest.into_iter().filter(|one| one.attempt == Some(attempt));
         let later: Vec<_> = later.filter(|one| !begun.contains(one)).collect();
         Ok(begun.into_iter().chain(later).collect())
+    }
+
+    /// Right after a start nobody has read power yet, and a preview would be out of date at once: waits a moment for
+    /// the first reading of each node, or the first trouble.
+    async fn first_readings(&self, hostlist: &str) {
+        let Ok(nodes) = self.named(hostlist) else { return };
+        let mut changes = self.engine.changes();
+        let known = || {
+            nodes.iter().all(|node| {
+                let state = self.engine.state(&node.name);
+                state.is_some_and(|state| state.power.is_some() || state.bmc_trouble.is_some())
+            })
+        };
+        let all = async {
+            // A listener that has missed changes looks again just the same.
+            while !known() && !matches!(changes.recv().await, Err(RecvError::Closed)) {}
+        };
+        // Late readings are no fault: the preview says that power is not known.
+        let _known = tokio::time::timeout(FIRST_READING, all).await;
     }
 
     fn previews(&self, request: &SwitchRequest) -> Result<(ProfileName, Vec<Preview>), Fault> {
@@ -237,7 +262,10 @@ impl Lab for LiveLab {
     }
 
     fn preview_switch<'a>(&'a self, request: &'a SwitchRequest) -> Reply<'a, SwitchPreview> {
-        Box::pin(std::future::ready(self.preview(request)))
+        Box::pin(async move {
+            self.first_readings(&request.nodes).await;
+            self.preview(request)
+        })
     }
 
     fn start_switch<'a>(

@@ -12,6 +12,7 @@ mod cookie;
 mod error;
 mod guard;
 pub mod lab;
+mod listener;
 mod pages;
 mod routes;
 mod serve;

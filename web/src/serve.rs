@@ -6,7 +6,7 @@ use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{App, router};
+use crate::{App, listener::Bounded, router};
 
 /// How long open requests may take to end after the stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -27,8 +27,8 @@ pub async fn serve(
     cancel: CancellationToken,
 ) -> Result<(), ServeError> {
     app.stop = cancel.clone();
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
+    let listener = Bounded::new(listener).tap_io(|connection| {
+        if let Err(error) = connection.stream().set_nodelay(true) {
             tracing::debug!(%error, "no TCP_NODELAY on a page connection");
         }
     });
