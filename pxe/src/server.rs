@@ -66,9 +66,11 @@ impl PxeServer {
     ) -> Result<Vec<Bound>, PxeError> {
         let sockets: Vec<Sockets> =
             config.listeners.iter().map(Sockets::bind).collect::<Result<_, _>>()?;
+        let silent = config.listeners.iter().filter(|listener| listener.dhcp_port.is_none());
         let state = Arc::new(State {
             table,
             attempts: Mutex::new(Attempts::new(config.attempt_deadline)),
+            silent_dhcp: silent.map(|listener| listener.server).collect(),
             sink,
             calls,
             runtime: Handle::current(),

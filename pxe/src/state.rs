@@ -33,6 +33,8 @@ const BOOT_ANSWER: Duration = Duration::from_secs(2);
 pub(crate) struct State {
     pub(crate) table: Arc<ArcSwap<BootTable>>,
     pub(crate) attempts: Mutex<Attempts>,
+    /// Our addresses on networks where another server gives addresses.
+    pub(crate) silent_dhcp: Vec<Ipv4Addr>,
     pub(crate) sink: SightingSink,
     pub(crate) calls: mpsc::Sender<BootCall>,
     pub(crate) runtime: Handle,

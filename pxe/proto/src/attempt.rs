@@ -29,6 +29,15 @@ struct Tracked {
     kernel: Expected,
 }
 
+/// Who gives addresses on a node's network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DhcpOf {
+    /// We: every boot is heard from its first DHCP request on.
+    Volund,
+    /// Another server: a boot is first heard when it fetches something.
+    Another,
+}
+
 /// What we know of the kernel of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
@@ -62,16 +71,18 @@ impl Attempts {
         }
     }
 
-    /// The script was asked for: the attempt it belongs to. A whole kernel does not end it here, since nothing
-    /// tells a repeated fetch from a new boot but the DHCP before it. Begins one when none is open (a chained
-    /// iPXE may use its ROM's lease without asking again), and when the kernel was whole before a restart of
-    /// volund: that DHCP may have come before it, and an installer's script must not go out twice.
-    pub fn at_script(&mut self, entry: &BootEntry, now: UnixMillis) -> AttemptId {
+    /// The script was asked for: the attempt it belongs to.
+    ///
+    /// Where our DHCP is heard, nothing but a DHCP request of firmware begins the attempt after a whole kernel, so
+    /// that no program on a running node can; a fetch stays in the attempt that is over, deadline or not. Where
+    /// another server gives addresses, the fetch itself is the first request of a new boot. It begins an attempt
+    /// too where none is open (a chained iPXE may use its ROM's lease without asking again), and when the kernel
+    /// was whole before a restart of volund: that DHCP may have come before it, and an installer's script must
+    /// not go out twice.
+    pub fn at_script(&mut self, entry: &BootEntry, dhcp: DhcpOf, now: UnixMillis) -> AttemptId {
         let deadline = self.deadline;
         match self.tracked(entry) {
-            Some(last) if is_open(last, deadline, now) && !was_whole_before(last) => {
-                last.attempt.id
-            }
+            Some(last) if stays(last, dhcp, deadline, now) => last.attempt.id,
             last => {
                 let id = next_id(last.map(|last| last.attempt.id), now);
                 self.begin(entry, id)
@@ -130,6 +141,15 @@ impl Attempts {
     }
 }
 
+/// Whether a fetch of the script belongs to the last attempt.
+fn stays(last: &Tracked, dhcp: DhcpOf, deadline: Duration, now: UnixMillis) -> bool {
+    match (last.attempt.kernel_whole, dhcp) {
+        (Some(_), DhcpOf::Volund) => !was_whole_before(last),
+        (Some(_), DhcpOf::Another) => false,
+        (None, _) => is_open(last, deadline, now),
+    }
+}
+
 /// Before its deadline.
 fn is_open(last: &Tracked, deadline: Duration, now: UnixMillis) -> bool {
     now.since(last.attempt.id.0) < deadline
@@ -177,7 +197,27 @@ mod tests {
         assert_eq!(attempts.unanswered(&entry, at(100)), None, "nobody asked yet");
         for second in [101, 104, 112, 131] {
             assert_eq!(attempts.at_firmware(&entry, at(second)), first, "DHCP again");
-            assert_eq!(attempts.at_script(&entry, at(second)), first, "script again");
+            assert_eq!(
+                attempts.at_script(&entry, DhcpOf::Volund, at(second)),
+                first,
+                "script again"
+            );
+        }
+    }
+
+    #[test]
+    fn only_firmware_dhcp_begins_the_boot_after_a_whole_kernel_where_we_hear_dhcp() {
+        for (dhcp, is_new) in [(DhcpOf::Volund, false), (DhcpOf::Another, true)] {
+            let (entry, mut attempts) = (entry(None), Attempts::new(DEADLINE));
+            let first = attempts.at_script(&entry, dhcp, at(100));
+            assert_eq!(attempts.at_script(&entry, dhcp, at(101)), first, "repeated");
+            attempts.answered(&entry, first, Some("/i/inspect/vmlinuz"));
+            attempts.fetched(&entry, "/i/inspect/vmlinuz", at(102));
+            for later in [110, 100_000] {
+                let id = attempts.at_script(&entry, dhcp, at(later));
+                assert_eq!(id != first, is_new, "{dhcp:?} {later} s");
+            }
+            assert!(attempts.at_firmware(&entry, at(100_001)) > first);
         }
     }
 
@@ -189,7 +229,7 @@ mod tests {
         assert_eq!(attempts.fetched(&entry, "/i/inspect/initrd", at(103)), None);
         assert_eq!(attempts.fetched(&entry, "/i/inspect/vmlinuz", at(104)), Some(first));
         assert_eq!(attempts.fetched(&entry, "/i/inspect/vmlinuz", at(105)), None, "told once");
-        assert_eq!(attempts.at_script(&entry, at(106)), first, "a late repetition");
+        assert_eq!(attempts.at_script(&entry, DhcpOf::Volund, at(106)), first, "a late repetition");
 
         let discover = attempts.at_firmware(&entry, at(160));
         let request = attempts.at_firmware(&entry, at(164));
@@ -207,7 +247,7 @@ mod tests {
         let first = attempts.at_firmware(&entry, at(100));
         assert_eq!(attempts.current(&entry, at(159)), Some(first));
         assert_eq!(attempts.current(&entry, at(160)), None);
-        assert_eq!(attempts.at_script(&entry, at(160)), AttemptId(at(160)));
+        assert_eq!(attempts.at_script(&entry, DhcpOf::Volund, at(160)), AttemptId(at(160)));
     }
 
     #[test]
@@ -229,9 +269,9 @@ mod tests {
 
         // The DHCP of the new boot may have gone to the volund before.
         let mut restarted = Attempts::new(DEADLINE);
-        let second = restarted.at_script(&entry, at(121));
+        let second = restarted.at_script(&entry, DhcpOf::Volund, at(121));
         assert_eq!(second, AttemptId(at(121)));
-        assert_eq!(restarted.at_script(&entry, at(122)), second, "told once");
+        assert_eq!(restarted.at_script(&entry, DhcpOf::Volund, at(122)), second, "told once");
     }
 
     #[test]
@@ -255,7 +295,7 @@ mod tests {
                 now += later;
                 let id = match step {
                     0 => attempts.at_firmware(&entry, at(now)),
-                    1 => attempts.at_script(&entry, at(now)),
+                    1 => attempts.at_script(&entry, DhcpOf::Volund, at(now)),
                     2 => {
                         if let Some(id) = last {
                             attempts.answered(&entry, id, Some("/k"));

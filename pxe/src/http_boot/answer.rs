@@ -3,7 +3,7 @@
 use std::{fs::File, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use model::{BootAnswer, BootEntry, BootIntent, MacAddr, Sighted, Ticket, boot::BootNetwork};
-use pxe_proto::{ipxe, path::http_path};
+use pxe_proto::{attempt::DhcpOf, ipxe, path::http_path};
 
 use super::request::{Method, Request};
 use crate::{
@@ -152,7 +152,9 @@ fn script_text(
     mac: MacAddr,
 ) -> String {
     let at = now();
-    let attempt = state.attempts().at_script(entry, at);
+    let is_silent = state.silent_dhcp.contains(&network.server);
+    let dhcp = if is_silent { DhcpOf::Another } else { DhcpOf::Volund };
+    let attempt = state.attempts().at_script(entry, dhcp, at);
     let local = |why: &str| BootAnswer::Local { why: why.to_owned() };
     let answer = match entry.intent {
         BootIntent::NoBootFile | BootIntent::Local => {
