@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::OnceLock,
 };
 
 use volund::image::{self, AgentImage, BuildAgent, KernelSource};
@@ -30,8 +31,14 @@ const LEASE: &str = r#"#!/bin/busybox sh
 exit 0
 "#;
 
-/// The agent's image, made once a run.
-pub(crate) fn agent_image() -> AgentImage {
+static IMAGE: OnceLock<AgentImage> = OnceLock::new();
+
+/// The agent's image, made once a process: two tests in threads would write the same files.
+pub(crate) fn agent_image() -> &'static AgentImage {
+    IMAGE.get_or_init(build_image)
+}
+
+fn build_image() -> AgentImage {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let built = Command::new("sh").arg(root.join("tests/build-agent.sh")).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

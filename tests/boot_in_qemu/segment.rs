@@ -96,7 +96,7 @@ impl Segment {
         let operator = String::from_utf8(made.stderr).unwrap();
         let operator = operator.lines().take(3).collect::<Vec<_>>().join("\n");
         let image = payload::agent_image();
-        let live = payload::live_initrd(&image, &self.dir);
+        let live = payload::live_initrd(image, &self.dir);
         let (dir, name) = (self.dir.display(), machine.name);
         fs::write(self.dir.join("bmc.password"), "quiet-raven-7").unwrap();
         let (kernel, initrd, live) =

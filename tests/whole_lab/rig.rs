@@ -141,7 +141,7 @@ impl Rig {
             octet,
             dir,
             log: setup.log,
-            client: reqwest::Client::builder().timeout(BOUND).build().unwrap(),
+            client: reqwest::Client::builder().timeout(BOUND).no_proxy().build().unwrap(),
             volund: None,
             meterless,
             _stop: stop.drop_guard(),

@@ -78,7 +78,7 @@ async fn a_page_that_shows_the_present_state_gets_only_what_changes() {
     let ids: Vec<&str> = patches.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["figs", "legend", "encl-c7000-1", "bay-bld-014"]);
     assert!(patches[3].1.contains("data-power=\"on\""), "{}", patches[2].1);
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(10), "it did not wait for the next beat");
 }
 
 #[tokio::test]
