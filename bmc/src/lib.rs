@@ -95,7 +95,7 @@ impl Bmc {
     /// Nothing is sent before the first verb.
     #[must_use]
     pub fn new(address: BmcAddress, login: Login, options: Options) -> Self {
-        let state = Mutex::new(State::new(&options));
+        let state = Mutex::new(State::new());
         let (suite, counters) = (AtomicU8::new(0), CounterCells::default());
         let addr = address.socket();
         Self { inner: Arc::new(Inner { addr, login, options, suite, counters, state }) }

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    BmcError, Inner, Options,
+    BmcError, Inner,
     link::{Link, Patience, Repeat, Talk},
     options::SuiteChoice,
 };
@@ -40,7 +40,6 @@ pub(crate) struct State {
     session: Option<Active>,
     used: Instant,
     suite: Option<Suite>,
-    privilege: Privilege,
     login_refused: Option<Instant>,
     firmware: Option<String>,
     no_dcmi: bool,
@@ -48,13 +47,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             link: None,
             session: None,
             used: Instant::now(),
             suite: None,
-            privilege: options.privilege,
             login_refused: None,
             firmware: None,
             no_dcmi: false,
@@ -114,15 +112,15 @@ impl State {
                 }
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
-                    let again = repeat == Repeat::Freely && !fresh && !reopened;
-                    if !again || Instant::now() >= deadline {
-                        if repeat == Repeat::Freely {
-                            self.session = None;
-                        }
+                    if repeat == Repeat::Never {
+                        return Err(error);
+                    }
+                    // It may live on the other side, where places are few: given back unheard.
+                    self.close(inner).await;
+                    if fresh || reopened || Instant::now() >= deadline {
                         return Err(error);
                     }
                     tracing::debug!(addr = %inner.addr, "session is dead, opening another");
-                    self.session = None;
                     reopened = true;
                 }
             }
@@ -177,11 +175,10 @@ impl State {
         self.session = Some(active);
         self.used = Instant::now();
         self.suite = Some(suite);
-        self.privilege = privilege;
         inner.suite.store(suite.id(), Ordering::Relaxed);
         inner.counters.sessions.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(addr = %inner.addr, suite = suite.id(), %privilege, "session open");
-        self.raise(inner, deadline).await
+        self.raise(inner, privilege, deadline).await
     }
 
     async fn open_by_ladder(
@@ -192,7 +189,7 @@ impl State {
     ) -> Result<(Active, Suite, Privilege), BmcError> {
         let mut last = None;
         for suite in self.suites(inner, link, deadline).await {
-            match self.open_with(inner, link, suite, deadline).await? {
+            match Self::open_with(inner, link, suite, deadline).await? {
                 Ok((active, privilege)) => return Ok((active, suite, privilege)),
                 Err(refusal) => {
                     let id = suite.id();
@@ -216,22 +213,22 @@ impl State {
                 let others = Suite::ALL.into_iter().filter(|suite| *suite != known);
                 std::iter::once(known).chain(others).collect()
             }
-            (SuiteChoice::Auto, None) => {
-                order_to_try(&listed_suites(inner, link, deadline).await)
-            }
+            (SuiteChoice::Auto, None) => order_to_try(&listed_suites(inner, link, deadline).await),
         }
     }
 
     /// One suite, at the privilege the account has. The inner error means "try another suite".
+    ///
+    /// The ladder begins at the top for each session: an account may have been given more, and a BMC that was just
+    /// starting may have refused what it allows now.
     async fn open_with(
-        &self,
         inner: &Inner,
         link: &Link,
         suite: Suite,
         deadline: Instant,
     ) -> Result<Result<(Active, Privilege), HandshakeError>, BmcError> {
         let addr = inner.addr;
-        let mut privilege = self.privilege;
+        let mut privilege = inner.options.privilege;
         let mut started_over = false;
         loop {
             let refusal = match handshake(inner, link, suite, privilege, deadline).await? {
@@ -265,20 +262,24 @@ impl State {
     }
 
     /// Sessions start at USER: raises this one to the privilege it was opened for, or as far as it goes.
-    async fn raise(&mut self, inner: &Inner, deadline: Instant) -> Result<(), BmcError> {
-        let mut wanted = Some(self.privilege);
+    async fn raise(
+        &mut self,
+        inner: &Inner,
+        privilege: Privilege,
+        deadline: Instant,
+    ) -> Result<(), BmcError> {
+        let mut wanted = Some(privilege);
         while let Some(privilege) = wanted {
             let command = SetSessionPrivilege(privilege);
             let patience = patience(inner, u32::MAX, deadline);
             let reply = match self.exchange(inner, &command, patience).await {
                 Ok(reply) => reply,
                 Err(error) => {
-                    self.session = None;
+                    self.close(inner).await;
                     return Err(error);
                 }
             };
             if reply.code == CompletionCode::OK {
-                self.privilege = privilege;
                 return Ok(());
             }
             wanted = privilege.lower();
@@ -291,7 +292,10 @@ impl State {
 /// "Busy" worth a repetition. After a time-out inside the BMC the deed may be done: only harmless ones again.
 fn is_busy(code: CompletionCode, repeat: Repeat) -> bool {
     match repeat {
-        Repeat::Freely => matches!(code, CompletionCode::NODE_BUSY | CompletionCode::TIMEOUT),
+        Repeat::Freely => matches!(
+            code,
+            CompletionCode::NODE_BUSY | CompletionCode::TIMEOUT | CompletionCode::STARTING
+        ),
         Repeat::Never => code == CompletionCode::NODE_BUSY,
     }
 }

@@ -144,6 +144,19 @@ async fn a_bmc_full_of_sessions_is_named_as_such() {
 }
 
 #[tokio::test]
+async fn a_session_given_up_for_lost_answers_leaves_its_place_on_the_bmc() {
+    let rig = Rig::start_with(|config| config.max_sessions = 1).await;
+    let deadline = std::time::Duration::from_millis(500);
+    let bmc = client(rig.address, PASSWORD, Options { deadline, silent_tries: 100, ..quick() });
+    for round in 1..=2 {
+        bmc.power_status().await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        rig.control.drop_answers(1_000);
+        bmc.power_status().await.unwrap_err();
+        rig.control.drop_answers(0);
+    }
+}
+
+#[tokio::test]
 async fn the_twin_refuses_to_listen_beyond_loopback() {
     let board = std::sync::Arc::new(crate::rig::TestBoard::default());
     let config = twin::bmc::IpmiConfig::new("admin", PASSWORD).unwrap();
