@@ -132,8 +132,15 @@ impl BmcError {
             | Self::Queued { .. }
             | Self::Socket { .. }
             | Self::NoSessionFree { .. } => true,
-            // 0xD2: BMC initialisation in progress.
-            Self::Refused { code, .. } => matches!(code.0, 0xc0 | 0xc3 | 0xc4 | 0xd2),
+            // "Not in this state" is what many say to a boot option or a power command while the machine is in POST.
+            Self::Refused { code, .. } => matches!(
+                *code,
+                CompletionCode::NODE_BUSY
+                    | CompletionCode::TIMEOUT
+                    | CompletionCode::OUT_OF_SPACE
+                    | CompletionCode::STARTING
+                    | CompletionCode::NOT_IN_THIS_STATE
+            ),
             Self::LoginRefused { .. }
             | Self::NoPrivilege { .. }
             | Self::NoSuite { .. }

@@ -1,6 +1,9 @@
 //! Power verbs. The destructive ones take a [`Permit`] by value and give its audit line back.
 
-use bmc_proto::ipmi::chassis::{ChassisControl, GetChassisStatus};
+use bmc_proto::ipmi::{
+    CompletionCode,
+    chassis::{ChassisControl, GetChassisStatus},
+};
 use model::{
     NodeName, Permit, UnixMillis, Verb as PermitVerb,
     permit::{AuditLine, Refusal},
@@ -61,7 +64,8 @@ impl Bmc {
         self.begin().await?.ask(&ChassisControl::On, Repeat::Freely).await
     }
 
-    /// Asks the operating system to shut down. Sent once; whether the system obeys is for the caller to watch.
+    /// Asks the operating system to shut down. Sent once: two presses of the power button are a hard off on some
+    /// machines. Whether the system obeys is for the caller to watch.
     ///
     /// # Errors
     /// [`BmcError`]; [`BmcError::OutcomeUnknown`] when the answer was lost.
@@ -144,14 +148,15 @@ impl Verb<'_> {
     }
 
     async fn once(&mut self, control: ChassisControl) -> Result<(), BmcError> {
-        match self.ask(&control, Repeat::Never).await {
-            Err(BmcError::Unreachable { addr, .. } | BmcError::PortClosed { addr }) => {
-                let power = self.power().await.ok();
-                Err(BmcError::OutcomeUnknown { addr, verb: control, power })
-            }
-            Err(BmcError::Refused {
-                addr, code: bmc_proto::ipmi::CompletionCode::TIMEOUT, ..
-            }) => {
+        let outcome = self.ask(&control, Repeat::Never).await;
+        match outcome {
+            // A socket that fails says nothing about a datagram sent before: the answer may be what it lost.
+            Err(
+                BmcError::Unreachable { addr, .. }
+                | BmcError::PortClosed { addr }
+                | BmcError::Socket { addr, .. }
+                | BmcError::Refused { addr, code: CompletionCode::TIMEOUT, .. },
+            ) => {
                 let power = self.power().await.ok();
                 Err(BmcError::OutcomeUnknown { addr, verb: control, power })
             }

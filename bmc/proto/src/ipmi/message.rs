@@ -47,10 +47,14 @@ impl CompletionCode {
     pub const INVALID_FOR_LUN: Self = Self(0xc2);
     /// The BMC ran out of time; whether it was done is unknown.
     pub const TIMEOUT: Self = Self(0xc3);
+    /// No room for what the request needs, for now.
+    pub const OUT_OF_SPACE: Self = Self(0xc4);
     /// Request too short or too long.
     pub const LENGTH: Self = Self(0xc7);
     /// A request field has a value that cannot be.
     pub const INVALID_FIELD: Self = Self(0xcc);
+    /// The BMC itself is still starting.
+    pub const STARTING: Self = Self(0xd2);
     /// The session's privilege is too low.
     pub const PRIVILEGE: Self = Self(0xd4);
     /// Not possible in the present state.
