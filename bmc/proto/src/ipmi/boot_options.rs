@@ -5,7 +5,7 @@ use std::fmt;
 use super::message::{Command, NetFn};
 use crate::wire::{DecodeError, Reader};
 
-/// Number of parameter 0, set in progress.
+/// Number of parameter 0, set in progress: a lock between programs of one BMC. volund sets none; `ipmitool` does.
 pub const SET_IN_PROGRESS: u8 = 0;
 /// Number of parameter 3, when the boot flags lose their validity.
 pub const FLAG_VALIDITY: u8 = 3;
@@ -221,8 +221,6 @@ impl fmt::Display for LostBit {
 /// Set System Boot Options, one parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBootOption {
-    /// Parameter 0: 0 set complete, 1 set in progress, 2 commit write.
-    SetInProgress(u8),
     /// Parameter 3: a set bit keeps the flags valid. 0x08: do not expire after 60 s without a reset.
     FlagValidity(u8),
     /// Parameter 4: which parties' bits to write, and what to write into them. 01 01: the BIOS has handled it.
@@ -249,7 +247,6 @@ impl Command for SetBootOption {
 
     fn data(&self) -> Vec<u8> {
         match self {
-            Self::SetInProgress(state) => vec![SET_IN_PROGRESS, *state],
             Self::FlagValidity(keep) => vec![FLAG_VALIDITY, *keep],
             Self::InfoAcknowledge { mask, data } => vec![INFO_ACKNOWLEDGE, *mask, *data],
             Self::Flags(flags) => [&[BOOT_FLAGS], flags.encode().as_slice()].concat(),
@@ -296,9 +293,7 @@ impl BootOption {
         let invalid = if self.invalid { 0x80 } else { 0 };
         [&[0x01, self.parameter & 0x7f | invalid], self.data.as_slice()].concat()
     }
-}
 
-impl BootOption {
     /// The boot flags, if this is parameter 5. Flags the BMC marks invalid or locked are in force for nobody,
     /// whatever their own valid bit says.
     ///
@@ -367,7 +362,6 @@ mod tests {
         }
         assert_eq!(SetBootOption::NO_EXPIRY.data(), [3, 8]);
         assert_eq!(SetBootOption::InfoAcknowledge { mask: 1, data: 1 }.data(), [4, 1, 1]);
-        assert_eq!(SetBootOption::SetInProgress(1).data(), [0, 1]);
         assert_eq!(GetBootOption { parameter: 5 }.data(), [5, 0, 0]);
     }
 

@@ -115,7 +115,7 @@ impl Command for GetCipherSuites {
     }
 }
 
-/// One record of a cipher suite list (table 22-18).
+/// One record of a cipher suite list (table 22-19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SuiteRecord {
     /// Suite number.

@@ -111,16 +111,6 @@ impl ChassisControl {
         let known = Self::ALL.into_iter().find(|verb| verb.number() == number);
         known.ok_or_else(|| reader.value("verb", number.into()))
     }
-
-    /// Whether sending it twice does no more than sending it once.
-    #[must_use]
-    pub const fn is_idempotent(self) -> bool {
-        match self {
-            Self::Off | Self::On => true,
-            // Two presses of the power button are a hard off on some machines.
-            Self::SoftOff | Self::Cycle | Self::Reset | Self::DiagnosticInterrupt => false,
-        }
-    }
 }
 
 impl fmt::Display for ChassisControl {

@@ -46,12 +46,6 @@ impl Suite {
         }
     }
 
-    /// By its number, if we speak it.
-    #[must_use]
-    pub fn from_id(id: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|suite| suite.id() == id)
-    }
-
     /// The algorithms it stands for.
     #[must_use]
     pub const fn algorithms(self) -> Algorithms {
@@ -65,15 +59,6 @@ impl Suite {
     #[must_use]
     pub fn from_algorithms(algorithms: Algorithms) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.algorithms() == algorithms)
-    }
-
-    /// Length of a full RAKP authentication code, in bytes.
-    #[must_use]
-    pub const fn hash_len(self) -> usize {
-        match self {
-            Self::Three => 20,
-            Self::Seventeen => 32,
-        }
     }
 
     /// Length of the cut code behind each packet and in RAKP 4, in bytes.

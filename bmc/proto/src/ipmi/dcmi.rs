@@ -4,7 +4,7 @@
 //! 0xFFFF are how BMCs say "none". Minimum, maximum and average mostly run since the BMC's start and are
 //! never used as a window.
 
-use super::message::{Command, CompletionCode, NetFn};
+use super::message::{Command, NetFn};
 use crate::wire::{DecodeError, Reader};
 
 /// Group extension identification of DCMI.
@@ -92,9 +92,7 @@ impl PowerReadingRecord {
             statistics: self.active.then_some(statistics),
         }
     }
-}
 
-impl PowerReadingRecord {
     /// More than `FAR` times the most the BMC itself says it ever measured, where its own statistics are
     /// consistent: a broken sensor or a marker such as 0xFFFE, no watts.
     fn is_impossible(&self) -> bool {
@@ -102,14 +100,6 @@ impl PowerReadingRecord {
         let Self { now, min, max, average, active, .. } = *self;
         let is_consistent = active && 0 < min && min <= average && average <= max;
         is_consistent && now / FAR > max
-    }
-}
-
-impl DcmiOutcome {
-    /// What a refusal amounts to; `None` when it says nothing about support (such as "busy").
-    #[must_use]
-    pub fn from_refusal(code: CompletionCode) -> Option<Self> {
-        code.means_unsupported().then_some(Self::NotSupported)
     }
 }
 
@@ -141,6 +131,7 @@ impl Command for GetPowerReading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ipmi::CompletionCode;
 
     fn unconfirmed(watts: u16) -> DcmiOutcome {
         DcmiOutcome::Reading { watts, confirmed: false, statistics: None }
@@ -179,7 +170,9 @@ mod tests {
             let (code, data) = bytes.split_first().unwrap();
             let got = match code {
                 0 => GetPowerReading.answer(data).ok().map(|record| record.outcome()),
-                code => DcmiOutcome::from_refusal(CompletionCode(*code)),
+                code => {
+                    CompletionCode(*code).means_unsupported().then_some(DcmiOutcome::NotSupported)
+                }
             };
             assert_eq!(got, want, "{name}");
         }
