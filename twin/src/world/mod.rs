@@ -5,12 +5,13 @@
 //! real ones do. Same seed, same story.
 
 mod bmc;
+mod calls;
 mod journal;
 mod node;
+mod people;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    future::{Future, ready},
     time::Duration,
 };
 
@@ -19,20 +20,19 @@ use model::{
     boot::{AttemptId, BootAsk, BootIntent},
 };
 use plan::{
-    AgentSays, Effect, Engine, Input, NodeSpec, NodeState, PersistError, Record, Replied, Reply,
-    Specs, Stopped, StoredScript, SwitchId, Token, World,
+    AgentSays, Effect, Engine, Input, NodeSpec, Replied, Specs, Stopped, StoredScript, Token,
     engine::Render,
-    input::{PowerVerb, Refused},
 };
 
 pub use bmc::BmcFaults;
 pub use journal::Journal;
 use node::Move;
 pub use node::{Counts, Habits, SimNode};
+use people::Person;
 
 use crate::{chance::Chance, hardware::Hardware};
 
-/// When the engine's process dies: at its so-manieth call into the world.
+/// When the engine's process dies: at which of its calls into the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
     /// Calls that still go through.
@@ -54,18 +54,6 @@ enum Happening {
     Arrive(u64, Input),
     /// A person asks, and asks again until answered.
     Person(Person),
-}
-
-#[derive(Debug, Clone)]
-struct Person {
-    node: NodeName,
-    wish: Wished,
-}
-
-#[derive(Debug, Clone)]
-enum Wished {
-    Profile(ProfileName),
-    Power(PowerVerb),
 }
 
 /// Who waits for a reply.
@@ -107,8 +95,6 @@ pub struct SimWorld {
     horizon: UnixMillis,
 }
 
-/// How long a person waits for an answer before asking again.
-const IMPATIENCE: Duration = Duration::from_secs(10);
 /// Renders what a simulated node understands: the profile's name in the kernel's path.
 struct SimRender;
 
@@ -210,29 +196,6 @@ impl SimWorld {
         self.crash = Some(crash);
     }
 
-    /// A person wants `node` to become `profile`; asks again until answered. Gives the number of the wish.
-    pub fn wish(&mut self, node: &NodeName, profile: &ProfileName, after: Duration) -> usize {
-        self.person(node, Wished::Profile(profile.clone()), after)
-    }
-
-    /// A person uses a power verb. Gives the number of the wish.
-    pub fn power(&mut self, node: &NodeName, verb: PowerVerb, after: Duration) -> usize {
-        self.person(node, Wished::Power(verb), after)
-    }
-
-    fn person(&mut self, node: &NodeName, wish: Wished, after: Duration) -> usize {
-        let person = Person { node: node.clone(), wish };
-        self.people.push((person.clone(), None));
-        self.schedule(after, Happening::Person(person));
-        self.people.len() - 1
-    }
-
-    /// What the person of that number was answered.
-    #[must_use]
-    pub fn answer(&self, wish: usize) -> Option<&Replied> {
-        self.people.get(wish)?.1.as_ref()
-    }
-
     /// Runs the engine, again after each crash, until everything is settled or `limit` of virtual time is over.
     /// An error to persist that no crash explains cannot come up: this disk is never full.
     pub async fn live(&mut self, limit: Duration) -> Ended {
@@ -313,28 +276,6 @@ impl SimWorld {
         true
     }
 
-    /// A person asks. Until there is an answer the question is put again: the process may have died over it.
-    fn ask(&mut self, person: Person) {
-        let Some(number) = self.people.iter().position(|(other, answer)| {
-            answer.is_none() && other.node == person.node && other.wish.same(&person.wish)
-        }) else {
-            return;
-        };
-        self.schedule(IMPATIENCE, Happening::Person(person.clone()));
-        if !self.up {
-            return;
-        }
-        let token = self.token(Waiter::Person(number));
-        let (node, by) = (person.node, "simulated person".to_owned());
-        self.arrived.push_back(match person.wish {
-            Wished::Profile(profile) => {
-                let id = SwitchId(format!("sw-{}", token.0));
-                Input::Wish { token, node, profile, by, plan_hash: None, id }
-            }
-            Wished::Power(verb) => Input::Power { token, node, verb, by },
-        });
-    }
-
     fn token(&mut self, waiter: Waiter) -> Token {
         let token = self.next_token;
         self.next_token += 1;
@@ -405,133 +346,6 @@ impl SimWorld {
     /// Nobody waits and no switch is on its way.
     fn is_settled(&self) -> bool {
         self.people.iter().all(|(_, answer)| answer.is_some()) && !self.journal.has_open_switch()
-    }
-
-    fn gather(&mut self, deadline: Option<UnixMillis>) -> Option<Vec<Input>> {
-        if !self.call() {
-            return None;
-        }
-        let until = deadline.unwrap_or(self.horizon).min(self.horizon);
-        while self.arrived.is_empty() {
-            if self.is_settled() || self.horizon <= self.now {
-                return None;
-            }
-            if !self.happen(until) {
-                self.now = self.now.max(until);
-                break;
-            }
-        }
-        Some(self.arrived.drain(..).collect())
-    }
-}
-
-impl Wished {
-    fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Profile(one), Self::Profile(other)) => one == other,
-            (Self::Power(one), Self::Power(other)) => one == other,
-            (Self::Profile(_), Self::Power(_)) | (Self::Power(_), Self::Profile(_)) => false,
-        }
-    }
-}
-
-impl World for SimWorld {
-    fn now(&self) -> UnixMillis {
-        self.now
-    }
-
-    fn chance(&mut self) -> [u8; 16] {
-        self.chance.bytes()
-    }
-
-    fn persist(
-        &mut self,
-        batch: Vec<Record>,
-    ) -> impl Future<Output = Result<(), PersistError>> + Send {
-        let records = batch.len();
-        let before = self.up;
-        let alive = self.call();
-        let synced = self.crash.is_some_and(|crash| crash.synced);
-        if before {
-            self.journal.write(batch);
-        }
-        if alive || (before && synced) {
-            self.journal.sync();
-        }
-        let why = "the process was killed".to_owned();
-        ready(if alive { Ok(()) } else { Err(PersistError { records, why, lasting: true }) })
-    }
-
-    /// Nothing here fails for a while: a world that is killed ends.
-    fn wait(
-        &mut self,
-        _moment: UnixMillis,
-        _why: &PersistError,
-    ) -> impl Future<Output = bool> + Send {
-        ready(false)
-    }
-
-    fn start(&mut self, effect: Effect) {
-        if self.call() {
-            let wait = Duration::from_millis(5 + self.chance.next_u64() % 50);
-            let at = self.now.plus(wait).max(effect.not_before);
-            self.schedule_at(at, Happening::Send(self.life, effect));
-        }
-    }
-
-    fn reply(&mut self, reply: Reply) {
-        if !self.call() {
-            return;
-        }
-        let now = self.now;
-        match (self.waiters.remove(&reply.token.0), reply.what) {
-            (Some(Waiter::Person(number)), what) => self.answered(number, what),
-            (Some(Waiter::Node(name)), Replied::Boot(answer)) => {
-                let profile = match &answer {
-                    model::BootAnswer::Kernel(script) => {
-                        let profiles = &self.specs.profiles;
-                        profiles.values().find(|one| kernel_of(&one.name) == script.kernel)
-                    }
-                    model::BootAnswer::Local { .. } | model::BootAnswer::Wait { .. } => None,
-                };
-                let node = self.nodes.get_mut(&name);
-                let moves = node.map(|node| node.script(now, answer, profile, &mut self.chance));
-                self.make(&name, moves.unwrap_or_default());
-            }
-            (Some(Waiter::Node(name)), Replied::Agent(answer)) => {
-                let node = self.nodes.get_mut(&name);
-                let moves = node.map(|node| node.heard(now, answer, &mut self.chance));
-                self.make(&name, moves.unwrap_or_default());
-            }
-            (Some(Waiter::Node(_)) | None, _) => (),
-        }
-    }
-
-    fn publish(&mut self, intents: Vec<(NodeState, BootIntent)>) {
-        if self.call() {
-            let named = intents.into_iter().map(|(state, intent)| (state.spec.name, intent));
-            self.intents.extend(named);
-        }
-    }
-
-    fn next(
-        &mut self,
-        deadline: Option<UnixMillis>,
-    ) -> impl Future<Output = Option<Vec<Input>>> + Send {
-        ready(self.gather(deadline))
-    }
-}
-
-impl SimWorld {
-    /// A person whose first question made it to the disk, and whose answer was lost, hears "already on its way"
-    /// the second time. That is an answer too.
-    fn answered(&mut self, number: usize, what: Replied) {
-        if let Replied::Power(Err(Refused::Conflict(_))) = &what {
-            return;
-        }
-        if let Some((_, answer)) = self.people.get_mut(number) {
-            *answer = Some(what);
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 
 use model::RootKind;
-use plan::{Bounds, NodeState, Phase, ProfileKind, ProfileSpec};
+use plan::{Bounds, NodeState, Phase, ProfileKind, ProfileSpec, Record};
 
 use super::*;
 
