@@ -129,7 +129,10 @@ pub enum Sighted {
         /// `local boot`, `wait`, or the title of what is started.
         what: String,
     },
-    /// The kernel of the attempt was fetched whole.
+    /// The kernel of the attempt was fetched whole, as far as the server can tell: its system took the last byte.
+    ///
+    /// What the client still had to receive then (a socket buffer at most) may have got lost with it. That is the
+    /// harmless side: it costs an attempt, where a whole kernel taken for a cut one would start an installer twice.
     KernelWhole {
         /// Path of the kernel.
         path: String,

@@ -1,4 +1,5 @@
-//! One connection: requests in turn, answers counted to the last byte the system took.
+//! One connection: requests in turn, answers counted to the last byte the system took. Whether the client received it
+//! is not known.
 
 use std::{
     fs::File,
@@ -180,6 +181,11 @@ fn tell(
 }
 
 /// A file went out whole: if it is the kernel of the node's attempt, that attempt has what it came for.
+///
+/// "Whole" means the last byte our system took, not the last the client acknowledged. What the client does afterwards
+/// is no sign to wait for: UEFI ends a boot with a reset whether it had everything or not, a kernel without initrd is
+/// started without another request, and the count of unacknowledged bytes (SIOCOUTQ) has no safe wrapper. A sign that
+/// is missed would give an installer's script out a second time.
 fn note_whole_file(state: &State, from: Ipv4Addr, path: &str) {
     let Some(entry) = state.table.load().by_address.get(&from).cloned() else { return };
     let at = now();
