@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket},
     sync::{Arc, Mutex},
 };
 
@@ -51,8 +51,9 @@ struct Sockets {
 
 impl PxeServer {
     /// Binds everything, then starts the threads. They join `tasks`, so that a panic is noticed, and end within
-    /// a moment after `stop`. Has to be called inside a tokio runtime with timers: it carries the questions to
-    /// the engine. `calls` full or nobody there: as if the engine did not answer.
+    /// a moment after `stop`. Transfers and connections under way have threads of their own, which nobody waits
+    /// for: they end with the process, and clients ask again. Has to be called inside a tokio runtime with timers:
+    /// it carries the questions to the engine. `calls` full or nobody there: as if the engine did not answer.
     ///
     /// # Errors
     /// When a socket cannot be bound; then nothing was started.
@@ -66,6 +67,12 @@ impl PxeServer {
     ) -> Result<Vec<Bound>, PxeError> {
         let sockets: Vec<Sockets> =
             config.listeners.iter().map(Sockets::bind).collect::<Result<_, _>>()?;
+        let bound = config
+            .listeners
+            .iter()
+            .zip(&sockets)
+            .map(|(listener, sockets)| sockets.bound(listener.server))
+            .collect::<Result<_, _>>()?;
         let silent = config.listeners.iter().filter(|listener| listener.dhcp_port.is_none());
         let state = Arc::new(State {
             table,
@@ -77,22 +84,10 @@ impl PxeServer {
             stop,
             strangers: Mutex::default(),
         });
-        let mut bound = vec![];
-        for (listener, Sockets { dhcp, tftp, http }) in config.listeners.iter().zip(sockets) {
-            let server = listener.server;
-            let dhcp_port = dhcp.as_ref().map(|dhcp| port_of(dhcp.local_addr(), "DHCP", server));
-            bound.push(Bound {
-                dhcp: dhcp_port.transpose()?.map(|port| SocketAddrV4::new(server, port)),
-                tftp: SocketAddrV4::new(server, port_of(tftp.local_addr(), "TFTP", server)?),
-                http: SocketAddrV4::new(server, port_of(http.local_addr(), "HTTP", server)?),
-            });
-            let (one, two, three) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
-            let serving = Serving { server, limits: config.tftp, wrap: listener.tftp_wrap };
-            if let Some(dhcp) = dhcp {
-                tasks.spawn_blocking(move || dhcp_server::run(&one, &dhcp, server));
-            }
-            tasks.spawn_blocking(move || tftp_server::run(&two, &tftp, serving));
-            tasks.spawn_blocking(move || http_boot::run(&three, &http));
+        for (listener, sockets) in config.listeners.iter().zip(sockets) {
+            let serving =
+                Serving { server: listener.server, limits: config.tftp, wrap: listener.tftp_wrap };
+            sockets.serve(serving, &state, tasks);
         }
         Ok(bound)
     }
@@ -114,6 +109,32 @@ impl Sockets {
             tftp: bind_udp("TFTP", SocketAddrV4::new(server, tftp_port), None)?,
             http,
         })
+    }
+
+    /// Where they are heard. With an interface DHCP is bound to every address, and `server` is the one to ask.
+    fn bound(&self, server: Ipv4Addr) -> Result<Bound, PxeError> {
+        let at = |local: io::Result<SocketAddr>, service| {
+            let local = local
+                .map_err(|source| PxeError::bind(service, SocketAddrV4::new(server, 0), source));
+            Ok(SocketAddrV4::new(server, local?.port()))
+        };
+        Ok(Bound {
+            dhcp: self.dhcp.as_ref().map(|dhcp| at(dhcp.local_addr(), "DHCP")).transpose()?,
+            tftp: at(self.tftp.local_addr(), "TFTP")?,
+            http: at(self.http.local_addr(), "HTTP")?,
+        })
+    }
+
+    /// Starts a thread for each.
+    fn serve(self, serving: Serving, state: &Arc<State>, tasks: &mut JoinSet<()>) {
+        let Self { dhcp, tftp, http } = self;
+        if let Some(dhcp) = dhcp {
+            let state = Arc::clone(state);
+            tasks.spawn_blocking(move || dhcp_server::run(&state, &dhcp, serving.server));
+        }
+        let (tftp_state, http_state) = (Arc::clone(state), Arc::clone(state));
+        tasks.spawn_blocking(move || tftp_server::run(&tftp_state, &tftp, serving));
+        tasks.spawn_blocking(move || http_boot::run(&http_state, &http));
     }
 }
 
@@ -144,14 +165,4 @@ fn bind_udp(
     socket.set_read_timeout(Some(LOOK_UP)).map_err(failed)?;
     socket.bind(&addr.into()).map_err(failed)?;
     Ok(socket.into())
-}
-
-fn port_of(
-    local: io::Result<std::net::SocketAddr>,
-    service: &'static str,
-    server: Ipv4Addr,
-) -> Result<u16, PxeError> {
-    let local =
-        local.map_err(|source| PxeError::bind(service, SocketAddrV4::new(server, 0), source));
-    Ok(local?.port())
 }

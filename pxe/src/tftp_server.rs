@@ -220,46 +220,58 @@ fn transfer(job: &Job, begun: Instant) -> io::Result<Ended> {
     let granted = Granted::negotiate(&options, asked.size, serving.limits);
     let mut machine = ReadTransfer::new(granted, asked.size, serving.wrap);
     let mut packet = vec![];
-    let mut buffer = [0; MAX_DATAGRAM];
-    loop {
-        while let Some(transmit) = machine.poll_transmit(begun.elapsed()) {
-            fill(&mut packet, &asked.file, transmit).inspect_err(|_| {
-                let error =
-                    Packet::Error { code: error::UNDEFINED, message: b"file cannot be read" };
-                // The client may be gone already; the read error is what is told.
-                socket.send(&error.encode()).ok();
-            })?;
-            match socket.send(&packet) {
-                Ok(_) => (),
-                // The answer of an earlier packet.
-                Err(error) if is_closed(&error) => machine.handle_closed(),
-                Err(error) => return Err(error),
-            }
-        }
+    while begun.elapsed() <= LONGEST {
+        send_due(&socket, &mut machine, &asked.file, begun, &mut packet)?;
         if let Some(ended) = machine.ended() {
             return Ok(ended.clone());
         }
-        let wait = machine.poll_timeout().unwrap_or(LONGEST).saturating_sub(begun.elapsed());
-        // Zero would mean "for ever".
-        socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
-                if let Ok(packet) = Packet::decode(buffer.get(..length).unwrap_or_default()) {
-                    machine.handle_packet(begun.elapsed(), &packet);
-                }
-            }
-            Err(error) if is_timeout(&error) => (),
+        hear(&socket, &mut machine, begun)?;
+        machine.handle_timeout(begun.elapsed());
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the transfer took over 30 minutes"))
+}
+
+/// Sends what the machine wants sent now; `packet` is where each is put together.
+fn send_due(
+    socket: &UdpSocket,
+    machine: &mut ReadTransfer,
+    file: &File,
+    begun: Instant,
+    packet: &mut Vec<u8>,
+) -> io::Result<()> {
+    while let Some(transmit) = machine.poll_transmit(begun.elapsed()) {
+        fill(packet, file, transmit).inspect_err(|_| {
+            let error = Packet::Error { code: error::UNDEFINED, message: b"file cannot be read" };
+            // The client may be gone already; the read error is what is told.
+            socket.send(&error.encode()).ok();
+        })?;
+        match socket.send(packet) {
+            Ok(_) => (),
+            // The answer of an earlier packet.
             Err(error) if is_closed(&error) => machine.handle_closed(),
             Err(error) => return Err(error),
         }
-        machine.handle_timeout(begun.elapsed());
-        if begun.elapsed() > LONGEST {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the transfer took over 30 minutes",
-            ));
-        }
     }
+    Ok(())
+}
+
+/// Waits for a packet of the client, at most until something is to be sent again.
+fn hear(socket: &UdpSocket, machine: &mut ReadTransfer, begun: Instant) -> io::Result<()> {
+    let wait = machine.poll_timeout().unwrap_or(LONGEST).saturating_sub(begun.elapsed());
+    // Zero would mean "for ever".
+    socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+    let mut buffer = [0; MAX_DATAGRAM];
+    match socket.recv(&mut buffer) {
+        Ok(length) => {
+            if let Ok(packet) = Packet::decode(buffer.get(..length).unwrap_or_default()) {
+                machine.handle_packet(begun.elapsed(), &packet);
+            }
+        }
+        Err(error) if is_timeout(&error) => (),
+        Err(error) if is_closed(&error) => machine.handle_closed(),
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
