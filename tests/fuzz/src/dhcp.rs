@@ -47,7 +47,7 @@ pub(super) fn request(data: &[u8]) {
     let Ok(message) = Message::decode(data) else { return };
     reads_back(&message);
     let Ok(request) = Request::read(&message) else { return };
-    black_box((request.client(), request.relay_text(), request.wants_broadcast()));
+    black_box((request.client(), request.relay_text()));
     let table = table();
     for (from, on) in [(Ipv4Addr::UNSPECIFIED, SERVER), (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST)]
     {

@@ -6,7 +6,7 @@ use model::{ClientArch, MacAddr, arch::ClientFamily, sighting::DhcpKind};
 
 use super::{
     code,
-    message::{BROADCAST, DecodeError, Message, Op},
+    message::{DecodeError, Message, Op},
     options::Warning,
     relay::RelayInfo,
 };
@@ -28,7 +28,7 @@ pub struct Request {
     pub xid: u32,
     /// Hardware address: the key of everything we know about the client.
     pub chaddr: MacAddr,
-    /// Flags as sent, [`BROADCAST`] among them.
+    /// Flags as sent, [`super::BROADCAST`] among them.
     pub flags: u16,
     /// The address the client already uses, or 0.0.0.0.
     pub ciaddr: Ipv4Addr,
@@ -107,12 +107,6 @@ impl Request {
             relay_info: message.relay_info(),
             warnings,
         })
-    }
-
-    /// Whether the client can hear broadcasts only.
-    #[must_use]
-    pub fn wants_broadcast(&self) -> bool {
-        self.flags & BROADCAST != 0
     }
 
     /// The architecture that counts of those named: the first of [`Self::loadable`], else the first of all.
