@@ -3,8 +3,9 @@
 //! [`Opening`] → [`Challenged`] → [`Proving`] → [`Active`]. Each step consumes the one before, and only
 //! [`Active`] can make a command packet: a command before RAKP 4 does not compile.
 
+pub use super::refusal::{HandshakeError, HandshakeStep, Remedy};
 use super::{
-    cipher::{Algorithms, BLOCK, Suite},
+    cipher::{BLOCK, Suite},
     login::Login,
     message::{Command, Exchange, Reply},
     rakp::{
@@ -13,7 +14,6 @@ use super::{
     },
     session::{self, Frame, Keys, PayloadType, ReplayWindow},
 };
-use crate::wire::DecodeError;
 
 /// "Look the user up by name alone" (RAKP 1, requested role, bit 4): what every tool sends.
 const NAME_ONLY: u8 = 0x10;
@@ -27,120 +27,6 @@ pub struct Chance {
     pub session_id: u32,
     /// Our random number in RAKP 1.
     pub random: [u8; 16],
-}
-
-/// Which message an error is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandshakeStep {
-    /// Open Session Response.
-    OpenSession,
-    /// RAKP message 2.
-    Rakp2,
-    /// RAKP message 4.
-    Rakp4,
-}
-
-impl std::fmt::Display for HandshakeStep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::OpenSession => "Open Session",
-            Self::Rakp2 => "RAKP 2",
-            Self::Rakp4 => "RAKP 4",
-        })
-    }
-}
-
-/// Why a handshake ended without a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HandshakeError {
-    /// The BMC said no.
-    #[error("{step}: {status}")]
-    Status {
-        /// In which message.
-        step: HandshakeStep,
-        /// With which status.
-        status: RakpStatus,
-    },
-    /// The BMC answered with algorithms nobody proposed (seen: SHA1 for SHA256).
-    #[error("Open Session: suite {} was proposed, the BMC answered with other algorithms", asked.id())]
-    OtherAlgorithms {
-        /// What was proposed.
-        asked: Suite,
-        /// What came.
-        answered: Algorithms,
-    },
-    /// RAKP 2 was made with another password.
-    #[error("RAKP 2: the BMC holds another password for this user")]
-    WrongPassword,
-    /// RAKP 4 does not prove that the BMC made the same key.
-    #[error("RAKP 4: the BMC did not prove the session key")]
-    Unproven,
-    /// A message for us that cannot be read.
-    #[error("{step} cannot be read")]
-    Malformed {
-        /// Which.
-        step: HandshakeStep,
-        /// Why.
-        #[source]
-        cause: DecodeError,
-    },
-}
-
-/// What to do about a [`HandshakeError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy {
-    /// Propose another suite, once.
-    OtherSuite,
-    /// Ask for the next lower privilege.
-    LowerPrivilege,
-    /// Wait: the BMC has no session to give.
-    Wait,
-    /// Start over, once: a message was lost or doubled on the way.
-    StartOver,
-    /// Stop: user or password is wrong. Trying again may lock the account.
-    BadLogin,
-    /// Stop: the BMC does not follow the protocol.
-    GiveUp,
-}
-
-impl HandshakeError {
-    /// What to do about it.
-    #[must_use]
-    pub fn remedy(&self) -> Remedy {
-        match self {
-            Self::Status { step, status } => status_remedy(*step, *status),
-            Self::OtherAlgorithms { .. } => Remedy::OtherSuite,
-            Self::WrongPassword => Remedy::BadLogin,
-            Self::Unproven | Self::Malformed { .. } => Remedy::GiveUp,
-        }
-    }
-}
-
-fn status_remedy(step: HandshakeStep, status: RakpStatus) -> Remedy {
-    match status {
-        RakpStatus::InvalidAuthentication
-        | RakpStatus::InvalidIntegrity
-        | RakpStatus::NoMatchingAuthentication
-        | RakpStatus::NoMatchingIntegrity
-        | RakpStatus::InvalidConfidentiality
-        | RakpStatus::NoCipherSuiteMatch
-        | RakpStatus::IllegalParameter => Remedy::OtherSuite,
-        RakpStatus::InsufficientResources | RakpStatus::InsufficientResourcesForRole => {
-            Remedy::Wait
-        }
-        RakpStatus::InvalidRole | RakpStatus::UnauthorizedRole => Remedy::LowerPrivilege,
-        RakpStatus::InvalidSessionId | RakpStatus::InactiveSessionId => Remedy::StartOver,
-        // RAKP 2 has already shown that both know the password: the BMC then took another RAKP 1 for the
-        // valid one.
-        RakpStatus::InvalidIntegrityCheck if step == HandshakeStep::Rakp4 => Remedy::StartOver,
-        RakpStatus::InvalidNameLength
-        | RakpStatus::UnauthorizedName
-        | RakpStatus::UnauthorizedGuid
-        | RakpStatus::InvalidIntegrityCheck => Remedy::BadLogin,
-        RakpStatus::NoErrors | RakpStatus::InvalidPayloadType | RakpStatus::Other(_) => {
-            Remedy::GiveUp
-        }
-    }
 }
 
 /// What a datagram did to a step of the handshake.
@@ -166,20 +52,17 @@ pub trait Handshake: Sized {
     fn receive(self, datagram: &[u8]) -> Step<Self, Self::Next>;
 }
 
-/// The payload of a handshake message of `want`, if the datagram is one.
-fn handshake_payload(datagram: &[u8], want: PayloadType) -> Option<&[u8]> {
-    match Frame::decode(datagram).ok()? {
-        Frame::V20(packet) => {
-            let plain = !packet.authenticated && !packet.encrypted && packet.session_id == 0;
-            (plain && packet.payload_type == want).then_some(packet.payload)
-        }
-        Frame::V15 { .. } => None,
-    }
+/// The payload of a handshake message of `want` with our tag, which all of them begin with, if the datagram is one.
+fn handshake_payload(datagram: &[u8], want: PayloadType, tag: u8) -> Option<&[u8]> {
+    let Frame::V20(packet) = Frame::decode(datagram).ok()? else { return None };
+    let plain = !packet.authenticated && !packet.encrypted && packet.session_id == 0;
+    let ours = packet.payload_type == want && packet.payload.first() == Some(&tag);
+    (plain && ours).then_some(packet.payload)
 }
 
-/// Whether a message with this tag, status and session ID answers ours. Refusals may lack the ID.
-fn is_ours(tag: (u8, u8), status: RakpStatus, id: (u32, u32)) -> bool {
-    tag.0 == tag.1 && (id.0 == id.1 || (status != RakpStatus::NoErrors && id.0 == 0))
+/// Whether a message with this status and session ID is for the session `own`. Refusals may lack the ID.
+fn is_for(own: u32, id: u32, status: RakpStatus) -> bool {
+    id == own || (status != RakpStatus::NoErrors && id == 0)
 }
 
 /// Step 1: Open Session Request is out.
@@ -215,18 +98,17 @@ impl<'a> Handshake for Opening<'a> {
 
     fn receive(self, datagram: &[u8]) -> Step<Self, Challenged<'a>> {
         let step = HandshakeStep::OpenSession;
-        let Some(payload) = handshake_payload(datagram, PayloadType::OpenSessionResponse) else {
+        let Chance { tag, session_id, .. } = self.chance;
+        let want = PayloadType::OpenSessionResponse;
+        let Some(payload) = handshake_payload(datagram, want, tag) else {
             return Step::NotForUs(self);
         };
-        if payload.first() != Some(&self.chance.tag) {
-            return Step::NotForUs(self);
-        }
         let response = match OpenSessionResponse::decode(payload) {
             Ok(response) => response,
             Err(cause) => return Step::Failed(HandshakeError::Malformed { step, cause }),
         };
-        let OpenSessionResponse { tag, status, console_id, bmc_id, algorithms, .. } = response;
-        if !is_ours((tag, self.chance.tag), status, (console_id, self.chance.session_id)) {
+        let OpenSessionResponse { status, console_id, bmc_id, algorithms, .. } = response;
+        if !is_for(session_id, console_id, status) {
             return Step::NotForUs(self);
         }
         if status != RakpStatus::NoErrors {
@@ -284,17 +166,14 @@ impl Handshake for Challenged<'_> {
     fn receive(self, datagram: &[u8]) -> Step<Self, Proving> {
         let step = HandshakeStep::Rakp2;
         let Chance { tag, session_id, .. } = self.opening.chance;
-        let Some(payload) = handshake_payload(datagram, PayloadType::Rakp2) else {
+        let Some(payload) = handshake_payload(datagram, PayloadType::Rakp2, tag) else {
             return Step::NotForUs(self);
         };
-        if payload.first() != Some(&tag) {
-            return Step::NotForUs(self);
-        }
         let rakp2 = match Rakp2::decode(payload) {
             Ok(rakp2) => rakp2,
             Err(cause) => return Step::Failed(HandshakeError::Malformed { step, cause }),
         };
-        if !is_ours((rakp2.tag, tag), rakp2.status, (rakp2.console_id, session_id)) {
+        if !is_for(session_id, rakp2.console_id, rakp2.status) {
             return Step::NotForUs(self);
         }
         if rakp2.status != RakpStatus::NoErrors {
@@ -329,18 +208,14 @@ impl Handshake for Proving {
 
     fn receive(self, datagram: &[u8]) -> Step<Self, Active> {
         let step = HandshakeStep::Rakp4;
-        let Some(payload) = handshake_payload(datagram, PayloadType::Rakp4) else {
+        let Some(payload) = handshake_payload(datagram, PayloadType::Rakp4, self.tag) else {
             return Step::NotForUs(self);
         };
-        if payload.first() != Some(&self.tag) {
-            return Step::NotForUs(self);
-        }
         let rakp4 = match Rakp4::decode(payload) {
             Ok(rakp4) => rakp4,
             Err(cause) => return Step::Failed(HandshakeError::Malformed { step, cause }),
         };
-        let id = (rakp4.console_id, self.transcript.console_id);
-        if !is_ours((rakp4.tag, self.tag), rakp4.status, id) {
+        if !is_for(self.transcript.console_id, rakp4.console_id, rakp4.status) {
             return Step::NotForUs(self);
         }
         if rakp4.status != RakpStatus::NoErrors {
@@ -490,24 +365,6 @@ mod tests {
         }
         let Err(error) = meet(Suite::Three, "secret", Privilege::User) else { panic!("raised") };
         assert_eq!(error.remedy(), Remedy::LowerPrivilege);
-    }
-
-    #[test]
-    fn each_status_has_the_remedy_of_case_24() {
-        let cases: [(&[u8], Remedy); 5] = [
-            (&[0x04, 0x05, 0x10, 0x11, 0x12], Remedy::OtherSuite),
-            (&[0x01, 0x0b], Remedy::Wait),
-            (&[0x09, 0x0a], Remedy::LowerPrivilege),
-            (&[0x0c, 0x0d, 0x0e, 0x0f], Remedy::BadLogin),
-            (&[0x02, 0x08], Remedy::StartOver),
-        ];
-        for (numbers, want) in cases {
-            for number in numbers {
-                let status = RakpStatus::from_number(*number);
-                let error = HandshakeError::Status { step: HandshakeStep::Rakp2, status };
-                assert_eq!(error.remedy(), want, "{error}");
-            }
-        }
     }
 
     #[test]

@@ -11,9 +11,12 @@ pub mod dcmi;
 pub mod device_id;
 pub mod login;
 pub mod message;
+mod privilege;
 pub mod rakp;
+mod refusal;
 pub mod server;
 pub mod session;
+mod status;
 
 pub use cipher::Suite;
 pub use login::{Login, LoginError, Secret, UserName};
