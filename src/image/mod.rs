@@ -343,7 +343,11 @@ fn put(folder: &Path, name: &str, content: &[u8]) -> Result<PathBuf, ImageError>
         file.sync_all()?;
         fs::rename(&aside, &path)
     };
-    write().map_err(ImageError::io("write", &path))?;
+    let written = write().inspect_err(|_| {
+        // Half a file helps nobody; one that cannot be removed is only disk space.
+        let _kept = fs::remove_file(&aside);
+    });
+    written.map_err(ImageError::io("write", &path))?;
     Ok(path)
 }
 

@@ -98,6 +98,16 @@ fn an_image_over_the_limit_is_refused_and_not_written() {
 }
 
 #[test]
+fn a_file_that_cannot_take_its_place_leaves_nothing_behind() {
+    let (folder, build) = small();
+    folder.file("out/vmlinuz/in-the-way", "");
+    let said = build_agent(&build).unwrap_err().to_string();
+    assert!(said.contains("out/vmlinuz"), "{said}");
+    let left: Vec<_> = fs::read_dir(&build.out_dir).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
 fn the_agent_is_found_where_it_was_named_or_built() {
     let folder = Folder::new();
     let program = folder.path().join("target/debug/volund");

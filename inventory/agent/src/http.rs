@@ -49,15 +49,30 @@ pub(crate) fn post(
     let mut stream = connect.map_err(|cause| HttpError::Connect { server, cause })?;
     let broke = |cause| HttpError::Exchange { server, cause };
     let deadline = Instant::now() + EXCHANGE;
-    stream.set_write_timeout(Some(EXCHANGE)).map_err(broke)?;
     let length = body.len();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {server}\r\nAuthorization: Ticket {}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n",
         ticket.reveal()
     );
-    stream.write_all(format!("{head}{body}").as_bytes()).map_err(broke)?;
+    write_by(&mut stream, format!("{head}{body}").as_bytes(), deadline).map_err(broke)?;
     read_reply(&mut stream, deadline, broke)
+}
+
+/// `write_all` with one bound for the whole: a server that takes a byte now and then must not hold process 1.
+fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(deadline)?))?;
+        let written = stream.write(bytes)?;
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// What is left of the time; an error when nothing is.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 fn read_reply(
@@ -68,11 +83,7 @@ fn read_reply(
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(broke(io::ErrorKind::TimedOut.into()));
-        }
-        stream.set_read_timeout(Some(left)).map_err(&broke)?;
+        stream.set_read_timeout(Some(left(deadline).map_err(&broke)?)).map_err(&broke)?;
         let read = stream.read(&mut chunk).map_err(&broke)?;
         answer.extend_from_slice(chunk.get(..read).unwrap_or_default());
         if let Some(reply) = parse(&answer, read == 0)? {
