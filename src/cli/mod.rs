@@ -190,6 +190,14 @@ fn hostlist(text: &str) -> Result<Vec<NodeName>, Trouble> {
         .map_err(|error| Trouble::usage(format!("{text:?} names no nodes: {error}")))
 }
 
+/// Whether `name` may stand in quotes in the configuration that a command prints.
+fn check_title(name: &str) -> Result<(), Trouble> {
+    if name.is_empty() || name.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
+        return Err(Trouble::usage("the name is empty or holds quotes or control characters"));
+    }
+    Ok(())
+}
+
 /// `1 node`, `3 nodes`.
 fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

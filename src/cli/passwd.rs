@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{ExitCode, Trouble, terminal::Terminal};
+use super::{ExitCode, Trouble, check_title, terminal::Terminal};
 
 /// Make a log-in: reads a password, prints what belongs under [operator]
 #[derive(Debug, clap::Args)]
@@ -21,9 +21,7 @@ const MIN_CHARS: usize = 8;
 
 /// Runs the command.
 pub(super) fn run(args: &Args, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
-    if args.name.is_empty() || args.name.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
-        return Err(Trouble::usage("the name is empty or holds quotes or control characters"));
-    }
+    check_title(&args.name)?;
     let password = read_password(terminal)?;
     if password.chars().count() < MIN_CHARS {
         let text = format!("the password has less than {MIN_CHARS} characters");

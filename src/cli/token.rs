@@ -1,6 +1,6 @@
 //! `volund token NAME`: an API token for a script.
 
-use super::{ExitCode, Trouble, terminal::Terminal};
+use super::{ExitCode, Trouble, check_title, terminal::Terminal};
 
 /// Make an API token: prints the secret once, and what belongs under [operator]
 #[derive(Debug, clap::Args)]
@@ -11,9 +11,7 @@ pub(super) struct Args {
 
 /// Runs the command. The secret goes to standard output, the configuration's part to standard error.
 pub(super) fn run(args: &Args, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
-    if args.name.is_empty() || args.name.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
-        return Err(Trouble::usage("the name is empty or holds quotes or control characters"));
-    }
+    check_title(&args.name)?;
     let (secret, token) = web::auth::Auth::new_token(&args.name)
         .map_err(|error| Trouble::new(ExitCode::Failed, format!("cannot make a token: {error}")))?;
     terminal.say(secret)?;

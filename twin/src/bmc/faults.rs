@@ -118,11 +118,6 @@ impl IpmiControl {
         self.faults().refused_suites.insert(suite.id(), how);
     }
 
-    /// Takes every suite it lists again.
-    pub fn accept_suites(&self) {
-        self.faults().refused_suites.clear();
-    }
-
     /// Datagrams that arrived, lost ones included.
     #[must_use]
     pub fn datagrams(&self) -> u64 {

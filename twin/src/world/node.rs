@@ -153,18 +153,6 @@ impl SimNode {
         self.doing != Doing::Off
     }
 
-    /// Whether a system out of memory runs: agent or payload.
-    #[must_use]
-    pub fn runs_payload(&self) -> bool {
-        matches!(self.doing, Doing::RamSystem | Doing::Agent(..))
-    }
-
-    /// Whether the system on the disk runs.
-    #[must_use]
-    pub fn runs_disk(&self) -> bool {
-        self.doing == Doing::DiskSystem
-    }
-
     /// What was done to it.
     #[must_use]
     pub fn counts(&self) -> Counts {
