@@ -12,7 +12,7 @@ use std::{convert::Infallible, future::Future};
 use askama::Template;
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, header, request::Parts},
+    http::{header, request::Parts},
     response::{IntoResponse, Response},
 };
 use sha2::{Digest as _, Sha256};
@@ -250,11 +250,6 @@ pub(crate) fn own_path(text: &str) -> &str {
         text.starts_with('/') && !text.starts_with("//") && !text.contains(['\\', '\r', '\n']);
     let visible = text.chars().all(|c| c.is_ascii_graphic());
     if own && visible { text } else { "/" }
-}
-
-/// Whether the request says which theme it wants.
-pub(crate) fn theme_of(headers: &HeaderMap) -> Option<Theme> {
-    Theme::of(headers)
 }
 
 #[cfg(test)]

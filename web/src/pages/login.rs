@@ -11,7 +11,7 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{Ask, Shell, own_path, theme_of};
+use super::{Ask, Shell, own_path};
 use crate::{
     App,
     auth::{LogInRefusal, SESSION_LIFE, random_hex, same_secret},
@@ -65,7 +65,7 @@ fn form(
         return ApiError::Unavailable("the system gave no random bytes".to_owned()).into_response();
     };
     let page = Page {
-        shell: Shell::new(None, theme_of(headers)),
+        shell: Shell::new(None, Theme::of(headers)),
         form: secret.clone(),
         next: own_path(next).to_owned(),
         user: user.to_owned(),

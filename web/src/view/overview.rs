@@ -126,15 +126,14 @@ pub(crate) struct Needs {
     more: usize,
 }
 
-/// At most this many are listed; the figures count all.
+/// At most this many are listed; the figure in the head counts all that are held or failed.
 const MAX_NEEDS: usize = 12;
 
 impl Needs {
     pub(crate) fn of(list: &NodeList, clock: &Clock) -> Self {
         let urgent = |node: &&NodeView| Standing::of(node).needs_a_person();
-        let failed = |node: &NodeView| Standing::of(node) != Standing::Failed;
         let mut first: Vec<&NodeView> = list.nodes.iter().filter(urgent).collect();
-        first.sort_by_key(|node| failed(node));
+        first.sort_by_key(|node| Standing::of(node) != Standing::Failed);
         let silent = list.nodes.iter().filter(|node| !urgent(node) && node.bmc.trouble.is_some());
         let all: Vec<Need> = first
             .into_iter()

@@ -1,4 +1,5 @@
-//! The last hour of power, or as much of it as anybody watched, as SVG, drawn on the server: line, band of the margin, hatched gaps.
+//! The last hour of power, or as much of it as anybody watched, as SVG, drawn on the server: line, band of the margin,
+//! hatched gaps.
 //!
 //! Geometry travels in attributes: x in per cent of the unscaled drawing, paths in a nested view box of 1000
 //! by [`HEIGHT`], stretched.
@@ -16,8 +17,8 @@ const HOUR_MS: i64 = 3_600_000;
 const LEAST_MS: i64 = 120_000;
 const HEIGHT: f64 = 150.0;
 
-/// Two readings further apart than this have a gap between them: the sampler asks every 10 s.
-const GAP_MS: i64 = 30_000;
+/// Two readings as near as this never have a gap between them.
+const LEAST_GAP_MS: i64 = 30_000;
 
 /// At most this many points in a line.
 const MAX_POINTS: usize = 400;
@@ -97,8 +98,9 @@ impl Plot {
         let window = Window::of(readings, end);
         let start = window.start;
         let points = points(readings, start, end);
+        let gap = gap_ms(readings);
         let runs: Vec<&[Point]> =
-            points.chunk_by(|left, right| right.to - left.to <= GAP_MS).collect();
+            points.chunk_by(|left, right| right.to - left.to <= gap).collect();
         let top = top_mark(&points);
         let lines = runs.iter().map(|run| draw(&thinned(run), window, top)).collect();
         let said = readings.iter().rev().find(|reading| reading.value.is_some());
@@ -112,7 +114,7 @@ impl Plot {
             kind: said.map_or_else(String::new, said_by),
             y_marks: y_marks(top),
             x_marks: x_marks(window, clock),
-            gaps: gaps(&runs, window),
+            gaps: gaps(&runs, window, gap),
             lines,
             rows: rows(&points, start, clock),
             json_href: format!("/api/v1/nodes/{}", super::url_part(name)),
@@ -123,6 +125,18 @@ impl Plot {
 fn said_by(reading: &Quantity) -> String {
     let parts = [reading.source.as_deref(), reading.kind.as_deref()];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Readings further apart than this have a gap between them: three of the distances usual here, since how often is
+/// asked is a setting. Absent readings count: they were asked for.
+fn gap_ms(readings: &[Quantity]) -> i64 {
+    let mut times: Vec<i64> = readings.iter().filter_map(|reading| reading.to_ms).collect();
+    times.sort_unstable();
+    let mut apart: Vec<i64> =
+        times.iter().zip(times.iter().skip(1)).map(|(left, right)| right - left).collect();
+    apart.sort_unstable();
+    let usual = apart.get(apart.len() / 2).copied().unwrap_or(0);
+    LEAST_GAP_MS.max(usual.saturating_mul(3))
 }
 
 fn points(readings: &[Quantity], start: i64, end: i64) -> Vec<Point> {
@@ -191,7 +205,7 @@ fn thousandths(window: Window, at: i64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn gaps(runs: &[&[Point]], window: Window) -> Vec<(String, String)> {
+fn gaps(runs: &[&[Point]], window: Window, least: i64) -> Vec<(String, String)> {
     let mut gaps = Vec::new();
     let mut covered = window.start;
     for run in runs {
@@ -201,7 +215,7 @@ fn gaps(runs: &[&[Point]], window: Window) -> Vec<(String, String)> {
     }
     gaps.push((covered, window.end));
     let per_cent = |hundredths: i64| format!("{}.{:02}%", hundredths / 100, hundredths % 100);
-    let wide = gaps.into_iter().filter(|(from, to)| to - from > GAP_MS);
+    let wide = gaps.into_iter().filter(|(from, to)| to - from > least);
     wide.map(|(from, to)| {
         let (from, to) = (window.place(from, 10_000), window.place(to, 10_000));
         (per_cent(from), per_cent(to - from))
@@ -302,6 +316,17 @@ mod tests {
         assert_eq!(plot.lines.len(), 2);
         assert_eq!(plot.gaps.len(), 1);
         assert!(plot.title.ends_with("last 67 plus or minus 3, 0 s ago; 1 gap"), "{}", plot.title);
+    }
+
+    #[test]
+    fn readings_a_minute_apart_have_no_gaps_where_that_is_how_often_is_asked() {
+        let mut readings: Vec<Quantity> =
+            (0..60).rev().map(|number| reading(number * 60, 67.0)).collect();
+        assert_eq!((plot(&readings).lines.len(), plot(&readings).gaps.len()), (1, 0));
+        for absent in readings.iter_mut().skip(20).take(4) {
+            absent.value = None;
+        }
+        assert_eq!((plot(&readings).lines.len(), plot(&readings).gaps.len()), (2, 1));
     }
 
     #[test]
