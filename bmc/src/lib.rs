@@ -9,6 +9,7 @@
 
 mod error;
 mod link;
+mod login;
 mod options;
 mod power;
 mod session;

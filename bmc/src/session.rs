@@ -1,5 +1,4 @@
-//! The session of one BMC: opened when needed, by the suite and privilege that come about, kept, opened anew
-//! when it has died, closed when idle.
+//! The session of one BMC: opened when needed, kept, opened anew when it has died, closed when idle.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -8,11 +7,10 @@ use std::{
 
 use bmc_proto::ipmi::{
     Command, CompletionCode, Suite,
-    channel::{CloseSession, GetCipherSuites, SetSessionPrivilege, order_to_try},
-    client::{Active, Chance, Handshake, HandshakeError, Opening, Remedy, Step},
+    channel::{CloseSession, SetSessionPrivilege},
+    client::Active,
     message::{Exchange, Reply},
     rakp::Privilege,
-    session::{self, Frame, PayloadType},
 };
 use tokio::{
     task::AbortHandle,
@@ -22,13 +20,11 @@ use tokio::{
 use crate::{
     BmcError, Inner,
     link::{Link, Patience, Repeat, Talk},
-    options::SuiteChoice,
+    login::{log_in, login_refused},
 };
 
-/// Get Channel Cipher Suites is a hint and may be answered by nobody.
-const SUITES_WAIT: Duration = Duration::from_millis(300);
 /// Between two tries at a BMC that is busy or has no session free.
-const BUSY_WAIT: Duration = Duration::from_millis(300);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_millis(300);
 /// How often "busy" is taken for an answer before it becomes one.
 const BUSY_TRIES: u32 = 5;
 /// Longest wait for the answer to a command that is sent once.
@@ -160,7 +156,7 @@ impl State {
         }
         // A new socket each time: answers to an older session find no reader.
         let link = Link::connect(inner.addr).await?;
-        let opened = self.open_by_ladder(inner, &link, deadline).await;
+        let opened = log_in(inner, &link, self.suite, deadline).await;
         let (active, suite, privilege) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -179,86 +175,6 @@ impl State {
         inner.counters.sessions.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(addr = %inner.addr, suite = suite.id(), %privilege, "session open");
         self.raise(inner, privilege, deadline).await
-    }
-
-    async fn open_by_ladder(
-        &self,
-        inner: &Inner,
-        link: &Link,
-        deadline: Instant,
-    ) -> Result<(Active, Suite, Privilege), BmcError> {
-        let mut last = None;
-        for suite in self.suites(inner, link, deadline).await {
-            match Self::open_with(inner, link, suite, deadline).await? {
-                Ok((active, privilege)) => return Ok((active, suite, privilege)),
-                Err(refusal) => {
-                    let id = suite.id();
-                    tracing::info!(addr = %inner.addr, suite = id, %refusal, "suite not taken");
-                    last = Some(refusal);
-                }
-            }
-        }
-        let addr = inner.addr;
-        Err(match last {
-            Some(source) => BmcError::NoSuite { addr, source },
-            None => BmcError::Unreachable { addr, attempts: 0 },
-        })
-    }
-
-    /// In which order suites are tried, each once. Nothing without authentication is among them.
-    async fn suites(&self, inner: &Inner, link: &Link, deadline: Instant) -> Vec<Suite> {
-        match (inner.options.suite, self.suite) {
-            (SuiteChoice::Only(suite), _) => vec![suite],
-            (SuiteChoice::Auto, Some(known)) => {
-                let others = Suite::ALL.into_iter().filter(|suite| *suite != known);
-                std::iter::once(known).chain(others).collect()
-            }
-            (SuiteChoice::Auto, None) => order_to_try(&listed_suites(inner, link, deadline).await),
-        }
-    }
-
-    /// One suite, at the privilege the account has. The inner error means "try another suite".
-    ///
-    /// The ladder begins at the top for each session: an account may have been given more, and a BMC that was just
-    /// starting may have refused what it allows now.
-    async fn open_with(
-        inner: &Inner,
-        link: &Link,
-        suite: Suite,
-        deadline: Instant,
-    ) -> Result<Result<(Active, Privilege), HandshakeError>, BmcError> {
-        let addr = inner.addr;
-        let mut privilege = inner.options.privilege;
-        let mut started_over = false;
-        loop {
-            let refusal = match handshake(inner, link, suite, privilege, deadline).await? {
-                Ok(active) => return Ok(Ok((active, privilege))),
-                Err(refusal) => refusal,
-            };
-            match refusal.remedy() {
-                Remedy::OtherSuite => return Ok(Err(refusal)),
-                Remedy::LowerPrivilege => match privilege.lower() {
-                    Some(lower) => privilege = lower,
-                    // Some BMCs turn a suite down with this status.
-                    None if suite != Suite::Three => return Ok(Err(refusal)),
-                    None => {
-                        let user = inner.login.user().clone();
-                        return Err(BmcError::NoPrivilege { addr, user });
-                    }
-                },
-                Remedy::Wait => {
-                    if Instant::now() + BUSY_WAIT >= deadline {
-                        return Err(BmcError::NoSessionFree { addr });
-                    }
-                    sleep(BUSY_WAIT).await;
-                }
-                Remedy::StartOver if !started_over => started_over = true,
-                Remedy::BadLogin => return Err(login_refused(inner)),
-                Remedy::StartOver | Remedy::GiveUp => {
-                    return Err(BmcError::Handshake { addr, source: refusal });
-                }
-            }
-        }
     }
 
     /// Sessions start at USER: raises this one to the privilege it was opened for, or as far as it goes.
@@ -300,7 +216,7 @@ fn is_busy(code: CompletionCode, repeat: Repeat) -> bool {
     }
 }
 
-fn patience(inner: &Inner, transmissions: u32, deadline: Instant) -> Patience {
+pub(crate) fn patience(inner: &Inner, transmissions: u32, deadline: Instant) -> Patience {
     Patience { first_wait: inner.options.first_wait, transmissions, deadline }
 }
 
@@ -308,55 +224,6 @@ fn patience(inner: &Inner, transmissions: u32, deadline: Instant) -> Patience {
 fn once(deadline: Instant) -> Patience {
     let left = deadline.saturating_duration_since(Instant::now());
     Patience { first_wait: (left / 2).min(ONCE_WAIT), transmissions: 1, deadline }
-}
-
-fn login_refused(inner: &Inner) -> BmcError {
-    BmcError::LoginRefused { addr: inner.addr, user: inner.login.user().clone() }
-}
-
-/// Open Session to RAKP 4. The inner error is the BMC's answer.
-async fn handshake(
-    inner: &Inner,
-    link: &Link,
-    suite: Suite,
-    privilege: Privilege,
-    deadline: Instant,
-) -> Result<Result<Active, HandshakeError>, BmcError> {
-    let [tag] = chance();
-    let random = Chance { tag, session_id: u32::from_le_bytes(chance()), random: chance() };
-    let opening = Opening::new(&inner.login, suite, privilege, random);
-    let patience = patience(inner, u32::MAX, deadline);
-    let challenged = match link.exchange(inner, patience, &mut Stepping(Some(opening))).await? {
-        Ok(challenged) => challenged,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let proving = match link.exchange(inner, patience, &mut Stepping(Some(challenged))).await? {
-        Ok(proving) => proving,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    link.exchange(inner, patience, &mut Stepping(Some(proving))).await
-}
-
-/// One step of the handshake: the same datagram each time. Empty once it is answered.
-struct Stepping<S>(Option<S>);
-
-impl<S: Handshake> Talk for Stepping<S> {
-    type Answer = Result<S::Next, HandshakeError>;
-
-    fn next(&mut self) -> Vec<u8> {
-        self.0.as_ref().map(S::packet).unwrap_or_default()
-    }
-
-    fn take(&mut self, datagram: &[u8]) -> Option<Self::Answer> {
-        match self.0.take()?.receive(datagram) {
-            Step::NotForUs(step) => {
-                self.0 = Some(step);
-                None
-            }
-            Step::Next(next) => Some(Ok(next)),
-            Step::Failed(error) => Some(Err(error)),
-        }
-    }
 }
 
 /// One command in a session: a new session sequence number each time.
@@ -377,41 +244,8 @@ impl Talk for InSession<'_> {
     }
 }
 
-/// One command before a session.
-struct BeforeSession {
-    exchange: Exchange,
-}
-
-impl Talk for BeforeSession {
-    type Answer = Reply;
-
-    fn next(&mut self) -> Vec<u8> {
-        session::plain(PayloadType::Ipmi, self.exchange.message())
-    }
-
-    fn take(&mut self, datagram: &[u8]) -> Option<Reply> {
-        match Frame::decode(datagram).ok()? {
-            Frame::V20(packet) => {
-                let ours = packet.payload_type == PayloadType::Ipmi && packet.session_id == 0;
-                self.exchange.matches(packet.payload).filter(|_| ours)
-            }
-            Frame::V15 { message } => self.exchange.matches(message),
-        }
-    }
-}
-
-/// The first block of the BMC's list of suites; empty when it does not say in time.
-async fn listed_suites(inner: &Inner, link: &Link, deadline: Instant) -> Vec<u8> {
-    let mut talk = BeforeSession { exchange: Exchange::new(&GetCipherSuites { block: 0 }, 1) };
-    let deadline = deadline.min(Instant::now() + SUITES_WAIT);
-    let patience = Patience { first_wait: SUITES_WAIT, transmissions: 1, deadline };
-    let reply = link.exchange(inner, patience, &mut talk).await;
-    let Ok(Reply { code: CompletionCode::OK, data }) = reply else { return vec![] };
-    GetCipherSuites { block: 0 }.answer(&data).unwrap_or_default()
-}
-
 /// Fresh random bytes.
-fn chance<const N: usize>() -> [u8; N] {
+pub(crate) fn chance<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     bytes
