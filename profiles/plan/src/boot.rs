@@ -1,8 +1,7 @@
 //! What a node is told when it boots, and the ticket it is told it under.
 //!
-//! The rules are those of the architecture's words "boot attempt", "ticket" and "settled answer": inside one
-//! attempt the same answer as often as asked; the next attempt spends the ticket; nothing that installs or
-//! wipes is ever a settled answer; when unsure, the local disk.
+//! Inside one attempt the same answer as often as asked; the next attempt spends the ticket; nothing that installs
+//! or wipes is ever a settled answer; when unsure, the local disk.
 
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Phase, ProfileSpec, Switch, SwitchId};
 
+/// A reading of power older than this no longer shows that a machine is on: three of the sampler's usual periods.
+const POWER_STANDS: Duration = Duration::from_secs(30);
 /// A payload that spoke this recently is still running.
 pub const ALIVE: Duration = Duration::from_secs(15);
 /// A ticket outside of an open switch is good as long as a boot attempt at most: who boots has fetched what it
@@ -201,7 +202,7 @@ fn ram_again(asking: Asking<'_>, profile: &ProfileSpec) -> Verdict {
     let ordered = asking.ordered.is_some_and(|at| last.is_none_or(|last| at > last.at));
     if !ordered {
         match asking.power {
-            Some((true, read)) if asking.now.since(read) < Duration::from_secs(30) => (),
+            Some((true, read)) if asking.now.since(read) < POWER_STANDS => (),
             Some(_) | None => {
                 return Verdict::Wait("its BMC does not confirm that it is on".to_owned());
             }

@@ -1,10 +1,8 @@
 //! What the engine wants done, and what is seen of it.
 
-use std::net::Ipv4Addr;
-
 use model::{
     NodeName, UnixMillis, Uuid,
-    permit::{Order, Protection, Warrant},
+    permit::{AuditLine, Order, Protection, Warrant},
 };
 
 use crate::{SwitchId, Token};
@@ -117,6 +115,15 @@ pub enum TroubleKind {
     NotPermitted,
 }
 
+impl Permission {
+    /// The line that is written down before this is carried out.
+    #[must_use]
+    pub fn audit(&self, now: UnixMillis) -> AuditLine {
+        let Order { node, verb, disks, plan_hash, by, deadline: _ } = self.order.clone();
+        AuditLine { at: now, node, verb, by, warrant: self.warrant.id.clone(), disks, plan_hash }
+    }
+}
+
 impl Trouble {
     /// Whether trying again may help.
     #[must_use]
@@ -140,13 +147,4 @@ impl Trouble {
             TroubleKind::NotPermitted => "settle what the reason names; then switch again",
         }
     }
-}
-
-/// A boot document asked for under a ticket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentAsk {
-    /// Name of the document.
-    pub name: String,
-    /// Address it was asked from.
-    pub from: Ipv4Addr,
 }

@@ -52,15 +52,16 @@ pub fn preview(
 fn steps(node: &NodeName, to: &ProfileSpec, on: Option<bool>) -> Vec<String> {
     let mut steps = Vec::new();
     let soft = to.bounds.soft_off.as_secs();
-    match on {
-            Some(true) => steps.push(format!(
-                "{node} is on: it is asked to shut down; if it does not within {soft} s, its power is cut"
-            )),
-            Some(false) => steps.push(format!("{node} is off")),
-            None => steps.push(format!(
-                "nobody could read the power of {node} yet; if it is on it is shut down first"
-            )),
+    steps.push(match on {
+        Some(true) => format!(
+            "{node} is on: it is asked to shut down; \
+             if it does not within {soft} s, its power is cut"
+        ),
+        Some(false) => format!("{node} is off"),
+        None => {
+            format!("nobody could read the power of {node} yet; if it is on it is shut down first")
         }
+    });
     steps.push(match to.kind {
         ProfileKind::Local => "it is switched on and boots its own disk".to_owned(),
         ProfileKind::Inspect => {

@@ -4,26 +4,24 @@
 //! reading decides whether it worked. So a crash between an action and its record costs one more reading and
 //! never a second action.
 
+mod boot;
+mod power;
+
 use std::time::Duration;
 
-use model::{
-    UnixMillis, Uuid,
-    permit::{Order, Protection, Verb, Warrant},
-};
+use model::{UnixMillis, Uuid, permit::Protection};
 
-use crate::{Act, BootTarget, Observed, Phase, Progress, Switch, Trouble, effect::Permission};
+use crate::{Act, Observed, Phase, Progress, Switch, Trouble};
+
+use boot::{Heard, Milestone, payload, seen};
+use power::{arm, armed_next, power_off, power_on, power_on_next, powered, refused, send_on};
 
 /// Time between two readings while power is to change.
-pub const POLL: Duration = Duration::from_millis(500);
-/// A boot device that was set longer ago is set again before power-on: BMCs that do not take "do not expire" drop it
-/// after 60 s, and one that restarted has lost it.
-pub const ARMED_FOR: Duration = Duration::from_secs(45);
+const POLL: Duration = Duration::from_millis(500);
 /// Time between two tries at a silent BMC.
-pub const RETRY: Duration = Duration::from_secs(3);
-/// How long a sent power-on may take before a reading of "off" sends it again.
-pub const ON_GRACE: Duration = Duration::from_secs(20);
+const RETRY: Duration = Duration::from_secs(3);
 /// Least time a phase gets after a restart of volund.
-pub const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// What a step needs to know beside the switch.
 #[derive(Debug, Clone)]
@@ -93,10 +91,11 @@ pub fn step(switch: &mut Switch, event: Event, around: &Around) -> Step {
         Event::Hold { reason, remedy } => hold(switch, reason, &remedy, around.now),
         Event::Tick if around.now >= switch.until => time_out(switch, around.now),
         Event::Tick => Step::default(),
-        Event::DhcpSeen | Event::ScriptGiven | Event::KernelWhole => {
-            seen(switch, &event, around.now)
-        }
-        Event::PayloadSpoke | Event::PayloadDone => payload(switch, &event, around.now),
+        Event::DhcpSeen => seen(switch, Milestone::Dhcp, around.now),
+        Event::ScriptGiven => seen(switch, Milestone::Script, around.now),
+        Event::KernelWhole => seen(switch, Milestone::Kernel, around.now),
+        Event::PayloadSpoke => payload(switch, Heard::Speaking, around.now),
+        Event::PayloadDone => payload(switch, Heard::Done, around.now),
     }
 }
 
@@ -171,187 +170,6 @@ fn observe(switch: &mut Switch, observed: Observed, around: &Around) -> Step {
     }
 }
 
-/// Power reads on in [`Phase::PoweringOff`]: soft first, then by permit, each at most once per bound.
-fn power_off(switch: &mut Switch, around: &Around) -> Step {
-    let (now, bounds) = (around.now, switch.to.bounds);
-    let Some(soft) = switch.soft_sent else {
-        switch.soft_sent = Some(now);
-        switch.until = now.plus(bounds.soft_off + bounds.hard_off + bounds.bmc);
-        return Step { due: vec![Due { act: Act::SoftOff, not_before: now }], moved: true };
-    };
-    if now.since(soft) < bounds.soft_off {
-        return again(read(now.plus(POLL)));
-    }
-    match switch.hard_sent {
-        None => {
-            switch.hard_sent = Some(now);
-            let waited = bounds.soft_off.as_secs();
-            switch.reason = format!("did not shut down within {waited} s; power is cut");
-            Step { due: vec![cut(switch, around)], moved: true }
-        }
-        Some(cut_at) if now.since(cut_at) < bounds.hard_off => again(read(now.plus(POLL))),
-        Some(_) => {
-            let reason =
-                format!("power still reads on {} s after it was cut", bounds.hard_off.as_secs());
-            hold(switch, reason, "look at the machine: its BMC does not switch it off", now)
-        }
-    }
-}
-
-fn cut(switch: &Switch, around: &Around) -> Due {
-    let deadline = around.now.plus(switch.to.bounds.hard_off);
-    let order = Order {
-        node: switch.node.clone(),
-        verb: Verb::PowerOff,
-        disks: vec![],
-        plan_hash: switch.plan_hash.clone(),
-        by: switch.by.clone(),
-        deadline,
-    };
-    let warrant =
-        Warrant { id: switch.id.0.clone(), node: switch.node.clone(), expires: switch.until };
-    let protection = around.protection.clone();
-    let permission = Permission { order, warrant, protection, recorded: around.recorded };
-    Due { act: Act::Permitted(Box::new(permission)), not_before: around.now }
-}
-
-fn armed_next(switch: &mut Switch, now: UnixMillis, not_before: UnixMillis) -> Step {
-    go(switch, Phase::Arming, "sets the boot device and reads it back", now);
-    switch.until = switch.until.plus(not_before.since(now));
-    let due = arm(switch, not_before);
-    Step { due: vec![due], moved: true }
-}
-
-fn arm(switch: &Switch, not_before: UnixMillis) -> Due {
-    let target = if switch.to.boots_network() { BootTarget::Network } else { BootTarget::Disk };
-    Due { act: Act::Arm { target, efi: switch.efi }, not_before }
-}
-
-fn power_on_next(switch: &mut Switch, lost: &[String], now: UnixMillis) -> Step {
-    let reason = if lost.is_empty() {
-        "boot device reads back as set; switches on".to_owned()
-    } else {
-        format!("switches on, though the BMC lost part of the boot device: {}", lost.join(", "))
-    };
-    go(switch, Phase::PoweringOn, &reason, now);
-    Step { due: vec![read(now)], moved: true }
-}
-
-fn power_on(switch: &mut Switch, now: UnixMillis) -> Step {
-    if switch.on_sent.is_some_and(|sent| now.since(sent) < ON_GRACE) {
-        return again(read(now.plus(POLL)));
-    }
-    if now.since(switch.since) >= ARMED_FOR {
-        return again(arm(switch, now));
-    }
-    send_on(switch, now)
-}
-
-fn send_on(switch: &mut Switch, now: UnixMillis) -> Step {
-    switch.on_sent = Some(now);
-    Step { due: vec![Due { act: Act::PowerOn, not_before: now }], moved: false }
-}
-
-fn powered(switch: &mut Switch, now: UnixMillis) -> Step {
-    if !switch.to.boots_network() {
-        go(switch, Phase::Verifying, "power reads on; boots its own disk", now);
-        return Step { due: vec![read(now.plus(POLL))], moved: true };
-    }
-    // The node may have been faster than our reading: what was seen meanwhile counts.
-    let (phase, reason) = match switch.progress {
-        Progress { payload: Some(_), .. } | Progress { kernel: Some(_), .. } => {
-            (Phase::Installing, "its kernel was fetched whole; waits for the payload to report")
-        }
-        Progress { dhcp: Some(_), .. } => (Phase::Booting, "asked DHCP; waits for its kernel"),
-        Progress { .. } => (Phase::Booting, "power reads on; waits for its first DHCP request"),
-    };
-    go(switch, phase, reason, now);
-    let mut step = Step { due: vec![], moved: true };
-    if phase == Phase::Installing && !switch.to.calls_back {
-        step = verify(switch, now);
-    }
-    step
-}
-
-fn seen(switch: &mut Switch, event: &Event, now: UnixMillis) -> Step {
-    if !switch.phase.expects_boot() {
-        return Step::default();
-    }
-    let first = |slot: &mut Option<UnixMillis>| slot.replace(slot.unwrap_or(now)).is_none();
-    let progress = &mut switch.progress;
-    let news = match event {
-        Event::DhcpSeen => first(&mut progress.dhcp),
-        Event::ScriptGiven => first(&mut progress.script),
-        Event::KernelWhole => first(&mut progress.kernel),
-        Event::Entered
-        | Event::Observed(_)
-        | Event::PayloadSpoke
-        | Event::PayloadDone
-        | Event::Hold { .. }
-        | Event::Tick => false,
-    };
-    if !news || switch.phase != Phase::Booting {
-        return Step::default();
-    }
-    if switch.progress.kernel.is_some() {
-        return kernel_whole(switch, now);
-    }
-    if *event == Event::DhcpSeen {
-        switch.until = now.plus(switch.to.bounds.boot);
-    }
-    switch.reason = match event {
-        Event::ScriptGiven => "has its boot script; waits for its kernel",
-        Event::DhcpSeen => "asked DHCP; waits for it to ask for its boot script",
-        Event::Entered
-        | Event::Observed(_)
-        | Event::KernelWhole
-        | Event::PayloadSpoke
-        | Event::PayloadDone
-        | Event::Hold { .. }
-        | Event::Tick => return Step::default(),
-    }
-    .to_owned();
-    Step { due: vec![], moved: true }
-}
-
-fn kernel_whole(switch: &mut Switch, now: UnixMillis) -> Step {
-    go(
-        switch,
-        Phase::Installing,
-        "its kernel was fetched whole; waits for the payload to report",
-        now,
-    );
-    if switch.to.calls_back { Step { due: vec![], moved: true } } else { verify(switch, now) }
-}
-
-fn payload(switch: &mut Switch, event: &Event, now: UnixMillis) -> Step {
-    if !switch.phase.expects_boot() {
-        return Step::default();
-    }
-    switch.progress.kernel.get_or_insert(now);
-    switch.progress.payload.get_or_insert(now);
-    let moved = switch.phase == Phase::Booting;
-    if moved {
-        go(switch, Phase::Installing, "its payload spoke; waits for it to report", now);
-    }
-    match (event, switch.phase) {
-        (Event::PayloadDone, Phase::Booting | Phase::Installing | Phase::PoweringOn) => {
-            verify(switch, now)
-        }
-        _ => Step { due: vec![], moved },
-    }
-}
-
-fn verify(switch: &mut Switch, now: UnixMillis) -> Step {
-    let reason = if switch.to.calls_back {
-        "its payload has reported; reads power back"
-    } else {
-        "its kernel was fetched whole; reads power back"
-    };
-    go(switch, Phase::Verifying, reason, now);
-    Step { due: vec![read(now)], moved: true }
-}
-
 fn done(switch: &mut Switch, now: UnixMillis) -> Step {
     let seen = match (switch.to.boots_network(), switch.to.calls_back) {
         (true, true) => "its payload reported and power reads on",
@@ -379,15 +197,6 @@ fn stumble(switch: &mut Switch, trouble: &Trouble, now: UnixMillis) -> Step {
             Step::default()
         }
     }
-}
-
-/// A power command was refused or got no answer: read before anything else, unless it cannot pass.
-fn refused(switch: &mut Switch, trouble: &Trouble, now: UnixMillis) -> Step {
-    let soft = switch.phase == Phase::PoweringOff && switch.hard_sent.is_none();
-    if trouble.may_pass() || soft && trouble.kind == crate::TroubleKind::Refused {
-        return again(read(now.plus(POLL)));
-    }
-    hold(switch, trouble.text.clone(), trouble.remedy(), now)
 }
 
 fn time_out(switch: &mut Switch, now: UnixMillis) -> Step {

@@ -364,6 +364,25 @@ fn a_silent_bmc_is_tried_until_its_bound_then_the_switch_is_held_with_the_reason
 }
 
 #[test]
+fn a_cut_that_got_no_answer_is_not_called_a_cut() {
+    let mut bench = Bench::new(true);
+    bench.obeys_soft = false;
+    bench.wish("inspect");
+    while !matches!(bench.queue.first().unwrap().act, Act::Permitted(_)) {
+        bench.step();
+    }
+    bench.dead_bmc = Some(TroubleKind::Silent);
+    bench.step();
+    bench.dead_bmc = None;
+    bench.settle(200);
+    let switch = bench.state().switch.clone().unwrap();
+    assert_eq!(
+        switch.reason,
+        "the BMC is out; power still reads on 30 s later (while powering-off)"
+    );
+}
+
+#[test]
 fn a_wrong_bmc_password_holds_at_once_and_is_not_tried_again() {
     let mut bench = Bench::new(false);
     bench.dead_bmc = Some(TroubleKind::Login);

@@ -211,8 +211,7 @@ impl Engine {
             AgentSays::Claim { nonce } => self.claim(&node, nonce, now, output),
             AgentSays::Report(report) => {
                 self.check_nonce(&node, &report.nonce)?;
-                let (at, node) = (now, node);
-                output.records.push(Record::Facts { node: node.clone(), at, report });
+                output.records.push(Record::Facts { node: node.clone(), at: now, report });
                 self.payload_done(&node, now, output);
                 Ok(AgentAnswer::Order(self.next_order(&node)))
             }

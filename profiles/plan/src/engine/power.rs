@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use model::{
     NodeName, RootKind, UnixMillis,
-    permit::{AuditLine, Order, Verb, Warrant},
+    permit::{Order, Verb, Warrant},
 };
 
 use crate::{
     Act, BootTarget, Cause, Effect, Engine, NodeState, Observed, Output, Record, Replied, Reply,
     Token,
     effect::Permission,
+    engine::wish::no_such_node,
     input::{PowerVerb, Refused},
 };
 
@@ -47,15 +48,6 @@ enum Stage {
     SawOff,
 }
 
-impl Permission {
-    /// The line that is written down before this is carried out.
-    #[must_use]
-    pub fn audit(&self, now: UnixMillis) -> AuditLine {
-        let Order { node, verb, disks, plan_hash, by, deadline: _ } = self.order.clone();
-        AuditLine { at: now, node, verb, by, warrant: self.warrant.id.clone(), disks, plan_hash }
-    }
-}
-
 impl Engine {
     pub(crate) fn power_verb(
         &mut self,
@@ -67,7 +59,7 @@ impl Engine {
         output: &mut Output,
     ) {
         let refused = match self.nodes.get_mut(node) {
-            None => Refused::Unknown(format!("there is no node {node}; `volund nodes` lists them")),
+            None => no_such_node(node),
             Some(state) => match state.refuse_verb(verb) {
                 Some(refused) => refused,
                 None => {
@@ -134,9 +126,7 @@ impl PowerOrder {
         let stage = if self.stage == Stage::Check && !on { Stage::SawOff } else { self.stage };
         Ok((stage, Act::ReadPower, now.plus(CYCLE_POLL)))
     }
-}
 
-impl PowerOrder {
     /// The bound is over and the effect was not seen. A soft shutdown may take longer: it answers with power as it
     /// reads; every other verb has failed.
     fn unproved(&self, on: bool) -> Result<Option<bool>, Refused> {
@@ -162,19 +152,9 @@ type Next = Result<(Stage, Act, UnixMillis), Result<Option<bool>, Refused>>;
 
 impl NodeState {
     fn refuse_verb(&self, verb: PowerVerb) -> Option<Refused> {
-        let node = &self.spec.name;
-        if let Some(open) = self.open_switch() {
-            let (to, phase) = (&open.to.name, open.phase);
-            let text = format!("{node} is on its way to {to} ({phase}); wait until it ends");
-            return Some(Refused::Conflict(text));
-        }
-        if self.order.is_some() {
-            let text = format!("a power verb on {node} is under way; try again in a moment");
-            return Some(Refused::Conflict(text));
-        }
         let takes = matches!(verb, PowerVerb::Off | PowerVerb::Soft | PowerVerb::Cycle);
-        let reason = self.spec.protected.as_ref().filter(|_| takes)?;
-        Some(Refused::Forbidden(format!("{node} is protected: {reason}; lift `protect` first")))
+        let protected = || self.refuse_protected().filter(|_| takes);
+        self.refuse_busy().or_else(protected)
     }
 
     fn order_step(

@@ -73,9 +73,7 @@ pub fn refuse_wish(
     profile: &ProfileName,
 ) -> Option<Refused> {
     let Some(state) = state else {
-        return Some(Refused::Unknown(format!(
-            "there is no node {node}; `volund nodes` lists them"
-        )));
+        return Some(no_such_node(node));
     };
     if !profiles.contains_key(profile) {
         let text = format!("there is no profile {profile}; `volund profiles` lists them");
@@ -85,9 +83,8 @@ pub fn refuse_wish(
         let text = format!("{node} may not become {profile}; add it to the node's `profiles` list");
         return Some(Refused::Forbidden(text));
     }
-    if let Some(reason) = &state.spec.protected {
-        let text = format!("{node} is protected: {reason}; lift `protect` first");
-        return Some(Refused::Forbidden(text));
+    if let Some(refused) = state.refuse_protected() {
+        return Some(refused);
     }
     if let Some(owned) = state.spec.owned.as_ref().filter(|owned| owned.profile != *profile) {
         let (place, assigned) = (&owned.place, &owned.profile);
@@ -95,12 +92,31 @@ pub fn refuse_wish(
             format!("the profile of {node} is owned by {place} ({assigned}): change it there");
         return Some(Refused::Conflict(text));
     }
-    if let Some(open) = state.open_switch() {
-        let (to, phase) = (&open.to.name, open.phase);
-        let text = format!("{node} is already on its way to {to} ({phase}); wait until it ends");
-        return Some(Refused::Conflict(text));
+    state.refuse_busy()
+}
+
+impl NodeState {
+    /// Refused while a switch or a power verb is under way: both act on the same BMC.
+    pub(super) fn refuse_busy(&self) -> Option<Refused> {
+        let node = &self.spec.name;
+        if let Some(open) = self.open_switch() {
+            let (to, phase) = (&open.to.name, open.phase);
+            let text =
+                format!("{node} is already on its way to {to} ({phase}); wait until it ends");
+            return Some(Refused::Conflict(text));
+        }
+        self.order.is_some().then(|| {
+            Refused::Conflict(format!("a power verb on {node} is under way; try again in a moment"))
+        })
     }
-    state.order.is_some().then(|| {
-        Refused::Conflict(format!("a power verb on {node} is under way; try again in a moment"))
-    })
+
+    /// Refused because its owner protects it.
+    pub(super) fn refuse_protected(&self) -> Option<Refused> {
+        let (node, reason) = (&self.spec.name, self.spec.protected.as_ref()?);
+        Some(Refused::Forbidden(format!("{node} is protected: {reason}; lift `protect` first")))
+    }
+}
+
+pub(super) fn no_such_node(node: &NodeName) -> Refused {
+    Refused::Unknown(format!("there is no node {node}; `volund nodes` lists them"))
 }
