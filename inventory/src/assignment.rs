@@ -7,7 +7,7 @@ use sqlx::AnyConnection;
 
 use crate::{Store, StoreError, row::all};
 
-/// Who owns a node's assignment (architecture 5).
+/// Who owns a node's assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The configuration files name it; page and API are refused.

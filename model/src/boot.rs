@@ -11,8 +11,7 @@ use crate::{ClientArch, MacAddr, NodeName, Ticket, UnixMillis};
 
 /// A boot attempt of one node, named by the moment its first firmware-stage request came.
 ///
-/// It ends when a later firmware-stage request follows a kernel that was fetched whole, or at its deadline
-/// (architecture: words).
+/// It ends when a later firmware-stage request follows a kernel that was fetched whole, or at its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttemptId(pub UnixMillis);
 

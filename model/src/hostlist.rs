@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::NodeName;
+use crate::{NodeName, names::LONGEST};
 
 /// At most this many names come out of one hostlist.
 pub const MAX_NAMES: usize = 4_096;
-/// Longest name of a node.
-const LONGEST: usize = 63;
 
 /// What is wrong with a hostlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

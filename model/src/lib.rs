@@ -26,7 +26,7 @@ pub use mac::MacAddr;
 pub use names::{EnclosureName, NodeName, ProfileName, Serial};
 pub use permit::{Permit, Verb};
 pub use power::{PowerKind, PowerReading, PowerSource, Watts};
-pub use profile::{Driver, RootKind};
+pub use profile::RootKind;
 pub use sighting::{Sighted, Sighting};
 pub use ticket::Ticket;
 pub use time::UnixMillis;

@@ -11,10 +11,13 @@ use serde::{Deserialize, Serialize, de};
 )]
 pub struct NameError(pub String);
 
+/// Longest name: a host label (RFC 1035, section 2.3.4).
+pub(crate) const LONGEST: usize = 63;
+
 /// RFC 1123 host label, lower case: safe in scripts, paths and URLs without escaping.
 fn is_label(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len())
+    (1..=LONGEST).contains(&text.len())
         && text.chars().all(inner)
         && !text.starts_with('-')
         && !text.ends_with('-')

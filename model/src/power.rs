@@ -93,7 +93,7 @@ pub enum NoReading {
     BelowFloor,
     /// The last reading is too old to stand for now.
     Stale,
-    /// The BMC answered, but with an error that may pass or with something unreadable.
+    /// The BMC answered, but with a refusal (of the log-in, too) or with something unreadable.
     Unusable,
 }
 

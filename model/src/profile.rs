@@ -13,17 +13,3 @@ pub enum RootKind {
     /// A network installer that writes a disk: one script per switch, then the node boots locally.
     Installer,
 }
-
-/// Which cluster software has to agree before a node comes or goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Driver {
-    /// Nobody is asked.
-    None,
-    /// Slurm.
-    Slurm,
-    /// Talos Linux and its Kubernetes.
-    Talos,
-    /// OpenStack.
-    OpenStack,
-}
