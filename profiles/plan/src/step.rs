@@ -101,10 +101,15 @@ pub fn step(switch: &mut Switch, event: Event, around: &Around) -> Step {
 
 fn enter(switch: &mut Switch, now: UnixMillis) -> Step {
     switch.until = switch.until.max(now.plus(GRACE.min(bound(switch, switch.phase))));
-    // What was to take power away may have died with the process, and a reading comes before either is sent:
-    // asking a running machine twice harms nobody, and a cut that had been sent would read off.
-    if switch.phase == Phase::PoweringOff && switch.hard_sent.take().is_none() {
-        switch.soft_sent = None;
+    // What was to take power away may have died with the process, and a reading comes before either is sent. Asking
+    // a running machine twice harms nobody. A cut that was sent may take its bound to read off; only then it is due
+    // again.
+    if switch.phase == Phase::PoweringOff {
+        let bounds = switch.to.bounds;
+        switch.soft_sent = switch.hard_sent.take().map(|cut| {
+            let due = cut.plus(bounds.hard_off);
+            UnixMillis(due.0.saturating_sub(UnixMillis(0).plus(bounds.soft_off).0))
+        });
     }
     let due = match switch.phase {
         Phase::Guarding | Phase::PoweringOff | Phase::PoweringOn | Phase::Verifying => {
