@@ -21,14 +21,8 @@ use crate::rig::{Rig, client, node, quick};
 struct Watch {
     latest: Latest,
     folder: PathBuf,
-    _tasks: JoinSet<()>,
-    _stop: DropGuard,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.folder).ok();
-    }
+    tasks: JoinSet<()>,
+    stop: DropGuard,
 }
 
 impl Watch {
@@ -42,7 +36,14 @@ impl Watch {
         let sampler = Sampler { period, margin: MarginRule::UNCALIBRATED, series, seen };
         let metered = Metered { node: node(), bmc: Arc::new(bmc), kind: PowerKind::BladeInput };
         let latest = sampler.start(vec![metered], &mut tasks, &stop);
-        Self { latest, folder, _tasks: tasks, _stop: stop.drop_guard() }
+        Self { latest, folder, tasks, stop: stop.drop_guard() }
+    }
+
+    /// Ends the sampler, then removes its folder: it would write into it again.
+    async fn end(self) {
+        drop(self.stop);
+        self.tasks.join_all().await;
+        std::fs::remove_dir_all(&self.folder).unwrap();
     }
 
     /// Waits until the sample is as wanted: watts, or why there are none.
@@ -71,6 +72,7 @@ async fn a_meter_that_came_with_a_new_bmc_firmware_is_found() {
     let new = Rig::start_at(address, |config| config.device.firmware_minor = 60).await;
     new.board.watts.store(67, Ordering::SeqCst);
     watch.until(Ok(67.0)).await;
+    watch.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,4 +85,5 @@ async fn a_busy_bmc_is_neither_silent_nor_without_a_meter() {
     watch.until(Err(NoReading::Unusable)).await;
     rig.control.busy(0);
     watch.until(Ok(67.0)).await;
+    watch.end().await;
 }
