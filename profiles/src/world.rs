@@ -11,7 +11,10 @@ use model::{NodeName, ProfileName, UnixMillis, boot::BootIntent};
 use plan::{
     Effect, Input, NodeState, Observation, PersistError, ProfileSpec, Record, Reply, World,
 };
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +26,8 @@ use crate::{
 
 /// Inputs taken in one batch; their records are committed together.
 const BATCH: usize = 256;
+/// Longest sleep where no switch is under way and nothing comes in.
+const IDLE: Duration = Duration::from_hours(1);
 
 /// Told of changed nodes after they are durable: the boot table is rebuilt there.
 pub type OnChange = Box<dyn FnMut(&[(NodeState, BootIntent)]) + Send>;
@@ -119,7 +124,6 @@ impl World for LiveWorld {
                 tracing::debug!("the engine has stopped before an observation came back");
             }
         });
-        while self.effects.try_join_next().is_some() {}
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -142,13 +146,27 @@ impl World for LiveWorld {
     }
 
     async fn next(&mut self, deadline: Option<UnixMillis>) -> Option<Vec<Input>> {
-        let wait = deadline.map_or(Duration::from_secs(3_600), |at| at.since(now()));
+        let wait = tokio::time::sleep(deadline.map_or(IDLE, |at| at.since(now())));
+        tokio::pin!(wait);
         let mut batch = Vec::new();
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => None,
-            count = self.inputs.recv_many(&mut batch, BATCH) => (count > 0).then_some(batch),
-            () = tokio::time::sleep(wait) => Some(batch),
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return None,
+                Some(ended) = self.effects.join_next() => must_not_break(ended),
+                count = self.inputs.recv_many(&mut batch, BATCH) => return (count > 0).then_some(batch),
+                () = &mut wait => return Some(batch),
+            }
         }
+    }
+}
+
+/// An effect that broke gives no observation, and its node would wait for it for ever: this ends the engine, and
+/// with it the server.
+fn must_not_break(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }

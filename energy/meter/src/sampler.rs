@@ -159,24 +159,7 @@ impl Sampler {
             Err(_) => None,
         };
         self.tell(Seen::Power { node: node.clone(), on, at: now() }).await;
-        let fact = match &power {
-            Ok(_) => {
-                if told.asks_who_it_is() {
-                    self.look_at_firmware(metered).await;
-                }
-                let guid = match told.guid {
-                    Some(guid) => Some(guid),
-                    None => metered.bmc.system_guid().await.ok().flatten(),
-                };
-                Told { guid, suite: metered.bmc.suite(), trouble: None }
-            }
-            Err(error) => Told { trouble: Some(error.to_string()), ..told.clone() },
-        };
-        if *told != fact {
-            told.clone_from(&fact);
-            let Told { guid, suite, trouble } = fact;
-            self.tell(Seen::Bmc { node: node.clone(), guid, suite, trouble, at: now() }).await;
-        }
+        self.tell_of_bmc(metered, power.as_ref().err(), told).await;
         let answer = match power {
             Err(error) if !is_answer(&error) => Err(absence(&error)),
             // A BMC that cannot tell the power state may still have a meter.
@@ -189,6 +172,34 @@ impl Sampler {
             tracing::error!(%node, %error, "a sample was not kept");
         }
         self.tell(Seen::Sampled { node }).await;
+    }
+
+    /// Tells what is known of the BMC where that has changed: it answered, or it is in this trouble.
+    async fn tell_of_bmc(&self, metered: &Metered, trouble: Option<&BmcError>, told: &mut Told) {
+        let fact = match trouble {
+            None => self.look(metered, told).await,
+            Some(error) => Told { trouble: Some(error.to_string()), ..told.clone() },
+        };
+        if *told != fact {
+            told.clone_from(&fact);
+            let (node, Told { guid, suite, trouble }) = (metered.node.clone(), fact);
+            self.tell(Seen::Bmc { node, guid, suite, trouble, at: now() }).await;
+        }
+    }
+
+    /// What a BMC that answers says of itself. Which machine it belongs to is asked again after each silence: that
+    /// is when another one may have taken its place.
+    async fn look(&self, metered: &Metered, told: &Told) -> Told {
+        let is_new = told.asks_who_it_is();
+        if is_new {
+            self.look_at_firmware(metered).await;
+        }
+        let guid = if is_new || told.guid.is_none() {
+            metered.bmc.system_guid().await.ok().flatten().or(told.guid)
+        } else {
+            told.guid
+        };
+        Told { guid, suite: metered.bmc.suite(), trouble: None }
     }
 
     /// "No such command" is remembered until the BMC's firmware changes, and a new firmware comes with a restart
@@ -229,15 +240,16 @@ fn is_answer(error: &BmcError) -> bool {
 
 fn absence(error: &BmcError) -> NoReading {
     match error {
-        BmcError::Refused { .. } | BmcError::Malformed { .. } => NoReading::Unusable,
+        BmcError::Refused { .. }
+        | BmcError::Malformed { .. }
+        | BmcError::LoginRefused { .. }
+        | BmcError::NoPrivilege { .. }
+        | BmcError::NoSessionFree { .. }
+        | BmcError::NoSuite { .. } => NoReading::Unusable,
         BmcError::Unreachable { .. }
         | BmcError::PortClosed { .. }
         | BmcError::Queued { .. }
         | BmcError::Socket { .. }
-        | BmcError::LoginRefused { .. }
-        | BmcError::NoPrivilege { .. }
-        | BmcError::NoSessionFree { .. }
-        | BmcError::NoSuite { .. }
         | BmcError::Handshake { .. }
         | BmcError::OutcomeUnknown { .. } => NoReading::BmcSilent,
     }
@@ -246,4 +258,24 @@ fn absence(error: &BmcError) -> NoReading {
 fn now() -> UnixMillis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    #[test]
+    fn a_bmc_that_says_no_is_not_called_silent() {
+        let addr = SocketAddr::from(([192, 0, 2, 9], 623));
+        let cases = [
+            (BmcError::Unreachable { addr, attempts: 3 }, NoReading::BmcSilent),
+            (BmcError::PortClosed { addr }, NoReading::BmcSilent),
+            (BmcError::NoSessionFree { addr }, NoReading::Unusable),
+        ];
+        for (error, want) in cases {
+            assert_eq!(absence(&error), want, "{error}");
+        }
+    }
 }
