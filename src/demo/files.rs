@@ -31,8 +31,10 @@ pub(super) struct Files<'a> {
 impl Files<'_> {
     pub(super) fn write(&self, password_hash: &str, bmc_password: &str) -> anyhow::Result<()> {
         let (config, boot) = (self.dir.join("config"), self.dir.join("boot"));
-        fs::create_dir_all(&config).with_context(|| format!("{}", config.display()))?;
-        fs::create_dir_all(&boot).with_context(|| format!("{}", boot.display()))?;
+        for folder in [&config, &boot] {
+            let fault = || format!("could not make the folder {}", folder.display());
+            fs::create_dir_all(folder).with_context(fault)?;
+        }
         write_secret(&self.dir.join("bmc.password"), bmc_password)?;
         write_boot_files(&boot)?;
         let text = self.lab_toml(password_hash, &boot);
@@ -171,14 +173,14 @@ fn write_boot_files(boot: &Path) -> anyhow::Result<()> {
             fs::copy(&from, &to).with_context(|| format!("could not copy {}", from.display()))?;
         } else {
             let text = "stand-in for iPXE: the modelled firmware fetches it and runs its own\n";
-            write_once(&to, &text.repeat(1_024).into_bytes())?;
+            write_file(&to, &text.repeat(1_024).into_bytes())?;
         }
     }
-    write_once(&boot.join("kernel"), &filler(KERNEL_BYTES))?;
-    write_once(&boot.join("initrd"), &filler(INITRD_BYTES))
+    write_file(&boot.join("kernel"), &filler(KERNEL_BYTES))?;
+    write_file(&boot.join("initrd"), &filler(INITRD_BYTES))
 }
 
-fn write_once(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).with_context(|| format!("could not write {}", path.display()))
 }
 

@@ -184,11 +184,11 @@ fn free_listen(asked: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
     Ok(if free { usual } else { SocketAddr::from(([127, 0, 0, 1], 0)) })
 }
 
-/// `words` times two random bytes as hex.
-fn secret(words: usize) -> anyhow::Result<String> {
-    let mut bytes = vec![0; words * 2];
-    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
-    Ok(model::hex::encode(&bytes).chars().take(words * 2).collect())
+/// `bytes` random bytes as hex: twice as many digits.
+fn secret(bytes: usize) -> anyhow::Result<String> {
+    let mut chance = vec![0; bytes];
+    getrandom::fill(&mut chance).context("the system gives no random bytes")?;
+    Ok(model::hex::encode(&chance))
 }
 
 /// What a person is told. Nobody reads it when the pipe is closed; the demo goes on.

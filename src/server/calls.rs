@@ -7,7 +7,10 @@ use plan::{AgentSays, input::AgentAnswer, input::Refused};
 use profiles::{EngineHandle, Templates};
 use pxe::{AgentReply, BootCall, Document, SightingSink};
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 
 /// Longest nonce an agent may choose; ours has 32 digits. It is kept with the ticket.
 const MAX_NONCE: usize = 128;
@@ -20,9 +23,21 @@ pub(super) async fn answer_calls(
     engine: EngineHandle,
     templates: Arc<Templates>,
 ) {
-    while let Some(call) = calls.recv().await {
-        let (engine, templates) = (engine.clone(), Arc::clone(&templates));
-        tokio::spawn(async move { answer(call, &engine, &templates).await });
+    let mut answers = JoinSet::new();
+    loop {
+        tokio::select! {
+            call = calls.recv() => {
+                let Some(call) = call else { return };
+                let (engine, templates) = (engine.clone(), Arc::clone(&templates));
+                answers.spawn(async move { answer(call, &engine, &templates).await });
+            }
+            Some(ended) = answers.join_next() => {
+                // Whoever asked boots locally; the engine and everybody else go on.
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a question of the boot services broke its answer");
+                }
+            }
+        }
     }
 }
 

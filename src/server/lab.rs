@@ -94,13 +94,16 @@ impl LiveLab {
 
     async fn detail(&self, name: &str) -> Result<NodeDetail, Fault> {
         let node = self.get(name)?;
-        let timeline = self.timeline(&node.name).await?;
+        let latest = inventory::sighting::latest(&self.store, Some(&node.name), TIMELINE);
+        let latest = latest.await.map_err(store)?;
+        let last = latest.last().cloned();
+        let timeline = self.timeline(&node.name, latest).await?;
         let history = inventory::switch::history(&self.store, &node.name, HISTORY);
         let history = history.await.map_err(store)?.into_iter().map(views::event).collect();
         let facts = inventory::facts::find(&self.store, &node.name).await.map_err(store)?;
         let samples = self.series.last_hour(&node.name, now());
         Ok(NodeDetail {
-            node: self.view(node, timeline.last())?,
+            node: self.view(node, last.as_ref())?,
             facts: facts.as_ref().and_then(views::facts),
             timeline: timeline.iter().map(views::sighting).collect(),
             history,
@@ -110,9 +113,11 @@ impl LiveLab {
 
     /// The sightings of the last boot attempt, or the last ones where none was opened. Of a long one, how it
     /// began and what came last: an agent that waits for days asks every few seconds.
-    async fn timeline(&self, node: &NodeName) -> Result<Vec<Sighting>, Fault> {
-        let latest = inventory::sighting::latest(&self.store, Some(node), TIMELINE).await;
-        let latest = latest.map_err(store)?;
+    async fn timeline(
+        &self,
+        node: &NodeName,
+        latest: Vec<Sighting>,
+    ) -> Result<Vec<Sighting>, Fault> {
         let Some(attempt) = latest.iter().filter_map(|sighting| sighting.attempt).max() else {
             return Ok(latest);
         };
@@ -176,19 +181,7 @@ impl LiveLab {
             return Err(Fault::Refused { error, faults: blocked });
         }
         let hash = hash(&profile, &previews);
-        match request.confirm.as_deref() {
-            Some(confirmed) if confirmed == hash => (),
-            Some(_) => {
-                let text =
-                    "what was confirmed is not what would happen now; look at the preview again";
-                return Err(Fault::Conflict(text.to_owned()));
-            }
-            None => {
-                let faults = vec!["ask for a preview and send its hash as `confirm`".to_owned()];
-                let error = "a switch needs a confirmed preview".to_owned();
-                return Err(Fault::Refused { error, faults });
-            }
-        }
+        confirmed(request.confirm.as_deref(), &hash)?;
         let mut switches = Vec::new();
         let mut faults = Vec::new();
         for Preview { node, .. } in previews {
@@ -233,11 +226,9 @@ impl LiveLab {
                 (node, outcome)
             });
         }
-        let mut nodes: Vec<PowerResult> = Vec::new();
-        while let Some(joined) = running.join_next().await {
-            let Ok((node, outcome)) = joined else { continue };
-            nodes.push(power_result(&node, outcome));
-        }
+        let outcomes = running.join_all().await.into_iter();
+        let mut nodes: Vec<PowerResult> =
+            outcomes.map(|(node, outcome)| power_result(&node, outcome)).collect();
         nodes.sort_by(|a, b| a.node.cmp(&b.node));
         Ok(PowerOutcome { nodes })
     }
@@ -294,6 +285,22 @@ fn sampled(sample: inventory::series::Sample) -> api::Quantity {
     let mut quantity = views::quantity(sample.power);
     quantity.to_ms = quantity.to_ms.or(Some(sample.at.0));
     quantity
+}
+
+/// Nothing is begun but what somebody has looked at, as it would happen now.
+fn confirmed(confirm: Option<&str>, hash: &str) -> Result<(), Fault> {
+    match confirm {
+        Some(confirmed) if confirmed == hash => Ok(()),
+        Some(_) => {
+            let text = "what was confirmed is not what would happen now; look at the preview again";
+            Err(Fault::Conflict(text.to_owned()))
+        }
+        None => {
+            let faults = vec!["ask for a preview and send its hash as `confirm`".to_owned()];
+            let error = "a switch needs a confirmed preview".to_owned();
+            Err(Fault::Refused { error, faults })
+        }
+    }
 }
 
 /// Over everything a person confirmed: profile, and per node what will happen to it.

@@ -5,26 +5,18 @@ mod calls;
 mod lab;
 mod lock;
 mod specs;
+mod table;
 mod views;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use bmc::{Bmc, BmcAddress, Login, Options, Secret, Suite, SuiteChoice};
 use energy::reading::MarginRule;
 use inventory::{Store, Writer, series::Series};
 use meter::{Latest, Metered, Sampler, Seen};
-use model::{
-    NodeName, PowerKind, Watts,
-    boot::{BootEntry, BootIntent, BootTable},
-};
-use plan::{Engine, Input, NodeState, Stopped};
+use model::{NodeName, PowerKind, boot::BootTable};
+use plan::{Engine, Input, Stopped};
 use profiles::{EngineHandle, LiveWorld, Templates, Wiring, acts::Boards};
 use pxe::{Bound, Listener, PxeConfig, PxeServer, SightingSink};
 use tokio::{
@@ -38,6 +30,7 @@ use web::lab::Changed;
 use crate::config::{CipherSuite, Config, DhcpMode, Network};
 
 pub use lock::StateLock;
+use table::Table;
 
 /// Sightings that may wait for the engine; older ones are dropped and counted.
 const SIGHTINGS: usize = 4_096;
@@ -62,13 +55,6 @@ pub struct Server {
     /// waits for them.
     _stops: DropGuard,
     _lock: StateLock,
-}
-
-/// The table boot services answer from, and the lock under which it is replaced.
-#[derive(Clone)]
-struct Table {
-    current: Arc<arc_swap::ArcSwap<BootTable>>,
-    writing: Arc<Mutex<()>>,
 }
 
 /// What stands before the first task starts.
@@ -102,7 +88,10 @@ impl Server {
         let book = specs::boot_table(&ground.config, &http);
         let engine = ground.start_engine(&templates, book, &boards, &mut tasks, &stop).await?;
         tasks.spawn(until(stop.clone(), calls::forward_sightings(sink, engine.clone())));
-        tasks.spawn(until(stop.clone(), calls::answer_calls(calls, engine.clone(), templates)));
+        // Without a network nobody can ask, and the answering task would end at once.
+        if !bound.is_empty() {
+            tasks.spawn(until(stop.clone(), calls::answer_calls(calls, engine.clone(), templates)));
+        }
         let changes = broadcast::channel(256).0;
         let latest = ground.start_sampler(&engine, &changes, &boards, &mut tasks, &stop);
         tasks.spawn(until(stop.clone(), forward_changes(engine.clone(), changes.clone())));
@@ -173,15 +162,11 @@ impl Ground {
             .with_context(|| format!("could not open the book {}", book.display()))?;
         let writer = Writer::start(&store, tasks).await.context("could not start the writer")?;
         let series = open_series(&state.join("samples"))?;
-        let table = Table {
-            current: Arc::new(arc_swap::ArcSwap::from_pointee(BootTable::default())),
-            writing: Arc::default(),
-        };
-        let (config, series) = (Arc::new(config), Arc::new(series));
+        let (config, series, table) = (Arc::new(config), Arc::new(series), Table::default());
         Ok(Self { config, store, writer, series, table, lock })
     }
 
-    /// Binds the boot services. Until the engine publishes, the table is empty and nobody is answered.
+    /// Binds the boot services. Until [`Table::fill`] the table is empty and nobody is answered.
     fn bind_boot(
         &self,
         tasks: &mut JoinSet<()>,
@@ -209,7 +194,8 @@ impl Ground {
         let specs = specs::specs(&self.config);
         let profiles = specs.profiles.clone();
         let nodes = profiles::journal::load(&self.store, specs.nodes.values().cloned()).await?;
-        self.table.fill(book, &nodes);
+        let mut engine = Engine::new(specs, nodes, Box::new(templates.clone()));
+        self.table.fill(book, &engine);
         let table = self.table.clone();
         let wiring = Wiring {
             writer: self.writer.clone(),
@@ -219,7 +205,6 @@ impl Ground {
             stop: stop.clone(),
         };
         let (mut world, handle) = LiveWorld::new(wiring);
-        let mut engine = Engine::new(specs, nodes, Box::new(templates.clone()));
         tasks.spawn(async move {
             match plan::run(&mut engine, &mut world).await {
                 Stopped::WorldEnded => (),
@@ -258,7 +243,7 @@ impl Ground {
         let share = self.config.metering.margin_percent / 100.0;
         let sampler = Sampler {
             period: self.config.metering.period,
-            margin: MarginRule { share, floor: Watts(1.0) },
+            margin: MarginRule { share, ..MarginRule::UNCALIBRATED },
             series: Arc::clone(&self.series),
             seen,
         };
@@ -275,54 +260,9 @@ impl Ground {
     }
 }
 
-impl Table {
-    /// The whole table at a start, with each node's last attempt.
-    fn fill(&self, mut table: BootTable, nodes: &[NodeState]) {
-        for state in nodes {
-            set(&mut table, &state.spec.name, |entry| entry.attempt = state.attempt());
-        }
-        self.current.store(Arc::new(table));
-    }
-
-    /// Replaces the entries of changed nodes. Readers never wait.
-    fn apply(&self, changes: &[(NodeState, BootIntent)]) {
-        let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = BootTable::clone(&self.current.load());
-        let mut changed = false;
-        for (state, intent) in changes {
-            changed |= set(&mut table, &state.spec.name, |entry| {
-                entry.intent = *intent;
-                entry.attempt = state.attempt();
-            });
-        }
-        if changed {
-            self.current.store(Arc::new(table));
-        }
-    }
-}
-
-/// Changes a node's entry; says whether it is another one now.
-fn set(table: &mut BootTable, node: &NodeName, change: impl FnOnce(&mut BootEntry)) -> bool {
-    let Some(entry) = table.by_address.values().find(|entry| entry.node == *node) else {
-        return false;
-    };
-    let mut new = BootEntry::clone(entry);
-    change(&mut new);
-    let differs = new != **entry;
-    if differs {
-        table.insert(new);
-    }
-    differs
-}
-
 fn open_series(dir: &Path) -> anyhow::Result<Series> {
-    let series = Series::open(dir, SAMPLE_DAYS)
-        .with_context(|| format!("could not open the samples in {}", dir.display()))?;
-    let recovery = series.recovery();
-    if recovery.bytes_cut > 0 || recovery.records_bad > 0 {
-        tracing::warn!(?recovery, "the last samples before the stop were not whole");
-    }
-    Ok(series)
+    Series::open(dir, SAMPLE_DAYS)
+        .with_context(|| format!("could not open the samples in {}", dir.display()))
 }
 
 fn boot_listener(network: &Network) -> Listener {
@@ -394,6 +334,8 @@ async fn forward_seen(
             Seen::Sampled { node } => drop(changes.send(Changed { node: node.to_string() })),
         }
     }
+    // A lab without nodes has no sampler: nothing will ever be seen, and that is no fault.
+    std::future::pending().await
 }
 
 /// Runs `volund serve` until told to stop.

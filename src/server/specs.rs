@@ -20,9 +20,6 @@ use profiles::{
 
 use crate::config::{BootMode, Boots, Config, FileSource, Linux, Network, Node, Profile};
 
-/// From cutting power to reading off.
-const HARD_OFF: std::time::Duration = std::time::Duration::from_secs(30);
-
 /// What the engine decides by.
 #[must_use]
 pub(super) fn specs(config: &Config) -> Specs {
@@ -37,15 +34,16 @@ pub(super) fn specs(config: &Config) -> Specs {
 fn profile_spec(profile: &Profile) -> ProfileSpec {
     let timeouts = profile.timeouts;
     let bounds = Bounds {
-        bmc: timeouts.bmc + timeouts.off_settle,
+        bmc: timeouts.bmc,
         soft_off: timeouts.soft_off,
-        hard_off: HARD_OFF,
         off_settle: timeouts.off_settle,
         post: timeouts.post,
         boot: timeouts.boot,
         ready: timeouts.ready,
         acts_after: timeouts.acts_after,
         min_boot: profile.min_boot,
+        // No setting: a BMC cuts power at once or not at all.
+        ..Bounds::default()
     };
     let kind = match profile.boots {
         Boots::Inspect => ProfileKind::Inspect,
