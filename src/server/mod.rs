@@ -374,3 +374,31 @@ pub fn stop_on_signals() -> anyhow::Result<CancellationToken> {
     });
     Ok(stop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lab_without_nodes_and_networks_runs_until_it_is_stopped() {
+        let dir = std::env::temp_dir().join(format!("volund-empty-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let state = dir.join("state");
+        let text = format!(
+            "schema = 1\n[lab]\nname = \"empty\"\nstate_dir = {:?}\n[operator]\nlisten = \"127.0.0.1:0\"\n",
+            state.display().to_string()
+        );
+        std::fs::write(dir.join("volund.toml"), text).unwrap();
+        let config = crate::config::load(&dir).unwrap();
+        let stop = CancellationToken::new();
+        let mut server = Server::start(config, stop.clone()).await.unwrap();
+        // Every task gets its turn; one that has nothing to do must wait, not end.
+        for _turn in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert!(server.tasks.try_join_next().is_none(), "a task ended by itself");
+        stop.cancel();
+        server.run().await.unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
