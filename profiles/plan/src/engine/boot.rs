@@ -10,8 +10,8 @@ use model::{
 };
 
 use crate::{
-    AgentSays, Engine, Issued, NodeState, Output, Phase, ProfileSpec, Record, Replied, Reply,
-    SwitchId, Token,
+    Act, AgentSays, Cause, Effect, Engine, Issued, NodeState, Output, Phase, ProfileSpec, Record,
+    Replied, Reply, SwitchId, Token,
     boot::{Asking, Verdict, decide},
     input::{AgentAnswer, DocumentGrant, Refused},
     step::Event,
@@ -29,12 +29,13 @@ impl Engine {
         chance: [u8; 16],
         output: &mut Output,
     ) {
-        let answer = self.answer(ask, now, chance, output);
+        let answer = self.answer(token, ask, now, chance, output);
         output.replies.push(Reply { token, what: Replied::Boot(answer) });
     }
 
     fn answer(
         &mut self,
+        token: Token,
         ask: &BootAsk,
         now: UnixMillis,
         chance: [u8; 16],
@@ -64,7 +65,13 @@ impl Engine {
                 self.spend(&ask.node, ask, output);
                 BootAnswer::Local { why }
             }
-            Verdict::Wait(why) => BootAnswer::Wait { why },
+            Verdict::Wait(why) => {
+                // It asks again in half a minute; a reading of power must not be older than that by then, however
+                // seldom the sampler reads. Nobody waits for this observation.
+                let (node, cause) = (ask.node.clone(), Cause::Order(token));
+                output.effects.push(Effect { node, cause, act: Act::ReadPower, not_before: now });
+                BootAnswer::Wait { why }
+            }
             Verdict::Repeat => self.repeat(&ask.node, now, output),
             Verdict::Loop(reason) => {
                 let remedy = "look at its console: the kernel does not start".to_owned();
