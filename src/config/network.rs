@@ -230,6 +230,7 @@ fn spots<T>(list: Option<Vec<Spot<T>>>) -> Vec<T> {
 /// Names and subnets are each network's own.
 pub(super) fn check(networks: &[RawNetwork], sink: &Sink) {
     let mut names = BTreeMap::new();
+    let mut interfaces = BTreeMap::new();
     let mut earlier: Vec<(&Spot<Subnet>, String)> = Vec::new();
     for network in networks {
         if let Some(name) = &network.name
@@ -237,6 +238,16 @@ pub(super) fn check(networks: &[RawNetwork], sink: &Sink) {
         {
             let text = format!("{}: the name is already used ({first})", network.label());
             sink.fault(&name.place, text, "rename one of them");
+        }
+        if let Some(interface) = &network.interface
+            && let Some(first) = interfaces.insert(interface.value.clone(), interface.place.clone())
+        {
+            let (label, name) = (network.label(), &interface.value);
+            let text =
+                format!("{label}: interface {name} already serves another network ({first})");
+            let hint = "give each network an interface of its own: of two DHCP sockets on one, \
+                        renewals reach only one";
+            sink.fault(&interface.place, text, hint);
         }
         let Some(subnet) = &network.subnet else { continue };
         for (other, label) in &earlier {

@@ -304,6 +304,7 @@ fn one_thing_in_two_spellings_is_one_thing() {
         (format!("{good}[[assign]]\nnodes = \"bld-00[1-2]\"\nprofile = \"local\"\n"), "node \"bld-001\" is already assigned"),
         (good.replace("[[network]]", "[[operator.tokens]]\nname = \"ci\"\nsha256 = \"00000000000000000000000000000000000000000000000000000000000000aa\"\n[[operator.tokens]]\nname = \"ci\"\nsha256 = \"00000000000000000000000000000000000000000000000000000000000000bb\"\n[[network]]"), "token \"ci\" is already declared"),
         (good.replace("server = \"127.0.1.1\"", "server = \"127.0.1.1\"\nrouter = \"127.0.1.1\""), ""),
+        (good.replace("server = \"127.0.1.1\"", "server = \"127.0.1.1\"\ninterface = \"br0\"").replace("[[node]]\nname = \"bld-002\"", "[[network]]\nname = \"other\"\ninterface = \"br0\"\nsubnet = \"127.0.9.0/24\"\nserver = \"127.0.9.1\"\n[[node]]\nname = \"bld-002\""), "interface br0 already serves another network"),
     ];
     for (text, want) in cases {
         let dir = self::good();
