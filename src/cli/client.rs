@@ -161,6 +161,22 @@ impl Client {
             .remedy("start it with `volund serve`, or set VOLUND_URL to where it listens")
     }
 
+    /// The server does not know who asks.
+    fn unknown(&self, what: &str) -> Trouble {
+        let (why, remedy) = match self.token {
+            None => (
+                "wants an API token",
+                "set VOLUND_TOKEN, or name a file that holds the token with --token-file; `volund token NAME` makes one",
+            ),
+            Some(_) => (
+                "does not know the API token it was sent",
+                "look whether the token is of this server; `volund token NAME` makes another one",
+            ),
+        };
+        let text = format!("cannot {what}: {} {why}", self.base);
+        Trouble::new(ExitCode::Refused, text).remedy(remedy)
+    }
+
     fn refusal(&self, what: &str, status: StatusCode, body: &[u8]) -> Trouble {
         let exit = match status {
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => ExitCode::Usage,
@@ -176,19 +192,17 @@ impl Client {
             Some(problem) => (problem.error, problem.faults),
             None => (format!("{} answered {status}", self.base), Vec::new()),
         };
-        let trouble = Trouble::new(exit, format!("cannot {what}: {error}")).faults(faults);
         if status == StatusCode::UNAUTHORIZED {
-            let remedy = "set VOLUND_TOKEN, or name a file that holds the token with --token-file";
-            return trouble.remedy(remedy);
+            return self.unknown(what);
         }
-        trouble
+        Trouble::new(exit, format!("cannot {what}: {error}")).faults(faults)
     }
 }
 
 fn check_url(text: &str) -> Result<Url, Trouble> {
     let form = format!("write it as {DEFAULT_URL}");
     let url: Url = text.parse().map_err(|error| {
-        Trouble::usage(format!("the server's URL is none: {error}")).remedy(&form)
+        Trouble::usage(format!("--url or VOLUND_URL is no URL: {error}")).remedy(&form)
     })?;
     if url.password().is_some() || !url.username().is_empty() {
         let trouble = Trouble::usage("the server's URL holds a user or password");
@@ -200,7 +214,9 @@ fn check_url(text: &str) -> Result<Url, Trouble> {
             Err(Trouble::usage(format!("{url}: https needs TLS, which comes with a later version"))
                 .remedy("tunnel with ssh -L 8443:127.0.0.1:8443 and use http://127.0.0.1:8443"))
         }
-        other => Err(Trouble::usage(format!("{other} is no protocol volund speaks")).remedy(form)),
+        other => {
+            Err(Trouble::usage(format!("{url}: {other} is no protocol volund speaks")).remedy(form))
+        }
     }
 }
 

@@ -29,12 +29,17 @@ use model::NodeName;
 use self::client::{Client, DEFAULT_URL};
 pub use self::{exit::ExitCode, terminal::Terminal, trouble::Trouble};
 
+/// Where a command's help sends those who write scripts.
+const EXIT_CODES: &str = "Exit codes: volund help exit-codes";
+/// How to hear more of a command that stays.
+const LOG: &str = "VOLUND_LOG=debug says more of what it does, on standard error.";
+
 /// Bare-metal lab orchestrator: boots, switches and weighs a lab's machines
 #[derive(Debug, Parser)]
 #[command(
     name = "volund",
     version,
-    after_help = "Exit codes: volund help exit-codes",
+    after_help = EXIT_CODES,
     after_long_help = exit::table()
 )]
 struct Cli {
@@ -57,15 +62,17 @@ struct Server {
     /// The server [default: VOLUND_URL, else http://127.0.0.1:8443]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A file that holds the API token [default: VOLUND_TOKEN]
+    /// A file that holds the API token [default: the token in VOLUND_TOKEN]
     #[arg(long, value_name = "PATH")]
     token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(after_help = LOG)]
     Serve(daemon::ServeArgs),
     /// Try volund against a modelled enclosure: no root, loopback only
+    #[command(after_help = LOG)]
     Demo(crate::demo::DemoArgs),
     Twin(daemon::TwinArgs),
     /// List nodes: power, profile, phase, watts, last sighting
@@ -73,8 +80,10 @@ enum Command {
     /// Show one node: state, hardware, timeline of its last boot, history, watts
     Node(Online<node::Args>),
     /// Switch nodes to a profile: says what will happen, asks, does it
+    #[command(after_help = EXIT_CODES)]
     Switch(Online<switch::Args>),
     /// Switch power through the BMC and read it back; off and cycle ask first
+    #[command(after_help = EXIT_CODES)]
     Power(Online<power::Args>),
     /// Show the phases of a node's switches, newest first
     History(Online<history::Args>),

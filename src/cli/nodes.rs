@@ -13,7 +13,7 @@ use super::{
 /// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which nodes, such as bld-[003,006-010]; all when left out
+    /// Which nodes, such as 'bld-[003,006-010]', quoted for the shell; all when left out
     hostlist: Option<String>,
     /// Print the API's answer: a list under "nodes"
     #[arg(long)]

@@ -14,7 +14,7 @@ use super::{
 /// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which nodes, such as bld-[003,006-010]
+    /// Which nodes, such as 'bld-[003,006-010]', quoted for the shell
     hostlist: String,
     /// What to do
     #[arg(value_enum)]
@@ -48,8 +48,9 @@ pub(super) async fn run(
     let names = hostlist(&args.hostlist)?;
     if matches!(args.verb, Verb::Off | Verb::Cycle) && !args.yes {
         let lab = client.nodes(Some(&args.hostlist)).await?.value.lab;
+        let then = if args.verb == Verb::Cycle { " and switch on again" } else { "" };
         let question = format!(
-            "Cut the power of {} of lab {} ({})? Work that runs there is lost.",
+            "Cut the power of {} of lab {} ({}){then}? Work that runs there is lost.",
             count(names.len(), "node"),
             clean(&lab),
             args.hostlist

@@ -17,7 +17,7 @@ use crate::config::duration;
 /// Its arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which nodes, such as bld-[003,006-010]
+    /// Which nodes, such as 'bld-[003,006-010]', quoted for the shell
     hostlist: String,
     /// The profile they are to have
     profile: ProfileName,
@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// How long to wait at most, such as 90s or 30m
+    /// With --wait: how long at most, such as 90s or 30m
     #[arg(long, value_parser = duration::parse, default_value = "30m", requires = "wait")]
     timeout: Duration,
 }

@@ -3,6 +3,9 @@
 use super::{ExitCode, Trouble, check_title, terminal::Terminal};
 
 /// Make an API token: prints the secret once, and what belongs under [operator]
+///
+/// The secret goes to standard output: keep it where VOLUND_TOKEN or --token-file finds it. The configuration's
+/// lines go to standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// What the token is called, such as the script that will use it

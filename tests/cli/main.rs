@@ -191,9 +191,14 @@ fn without_a_token_the_remedy_is_named() {
     let ran = Ran::new(volund(&["nodes"], &[("VOLUND_URL", &url)], ""), &url);
     assert_eq!(
         ran.err,
-        "volund: cannot list the nodes: log in, or send an API token\n  \
-         set VOLUND_TOKEN, or name a file that holds the token with --token-file\n"
+        "volund: cannot list the nodes: URL/ wants an API token\n  \
+         set VOLUND_TOKEN, or name a file that holds the token with --token-file; \
+         `volund token NAME` makes one\n"
     );
+    assert_eq!(ran.code, 3);
+    let other = [("VOLUND_URL", url.as_str()), ("VOLUND_TOKEN", "vlnd_of_another_server")];
+    let ran = Ran::new(volund(&["nodes"], &other, ""), &url);
+    assert!(ran.err.contains("URL/ does not know the API token it was sent"), "{}", ran.err);
     assert_eq!(ran.code, 3);
 }
 
