@@ -83,7 +83,11 @@ fn headline(node: &NodePreview, profile: &str) -> String {
         PowerState::Off => "off",
         PowerState::Unknown => "power unknown",
     };
-    let risk = if node.destructive { "; work that runs there may be lost" } else { "" };
+    let risk = match (node.destructive, node.power) {
+        (false, _) => "",
+        (true, PowerState::Off) => "; what its disk holds may be lost",
+        (true, PowerState::On | PowerState::Unknown) => "; work that runs there may be lost",
+    };
     let from = or_dash(node.from.as_deref());
     format!("{}  {from} → {} ({power}{risk})", clean(&node.node), clean(profile))
 }
