@@ -300,7 +300,7 @@ pub struct NodePreview {
     pub steps: Vec<String>,
     /// Why it cannot be done, with the remedy; empty when it can.
     pub blocked: Vec<String>,
-    /// Whether somebody may lose running work (the node is on).
+    /// Whether running work (the node is on, or nobody knows) or the content of a disk (an installer) may be lost.
     pub destructive: bool,
 }
 

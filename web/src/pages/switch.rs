@@ -54,6 +54,8 @@ struct PlanRow {
     steps: Vec<String>,
     blocked: Vec<String>,
     destructive: bool,
+    /// It is on, or nobody knows: what runs there is stopped.
+    stops: bool,
     without_href: String,
 }
 
@@ -226,7 +228,7 @@ impl Plan {
         Self {
             hash: preview.hash.clone(),
             profile: preview.profile.clone(),
-            label: label(&rows, destructive, &preview.profile),
+            label: label(&rows, &preview.profile),
             blocked,
             destructive,
             command: format!("volund switch {nodes} {}", preview.profile),
@@ -241,12 +243,16 @@ impl Plan {
 }
 
 /// The button says what happens.
-fn label(rows: &[PlanRow], destructive: usize, profile: &str) -> String {
-    match (rows, destructive) {
-        ([only], 0) => format!("Switch {} to {profile}", only.name),
-        ([only], _) => format!("Stop what runs on {}, switch it to {profile}", only.name),
-        (rows, 0) => format!("Switch {} nodes to {profile}", rows.len()),
-        (rows, stopped) => {
+fn label(rows: &[PlanRow], profile: &str) -> String {
+    let stopped = rows.iter().filter(|row| row.stops).count();
+    let written = rows.iter().filter(|row| row.destructive && !row.stops).count();
+    match (rows, stopped, written) {
+        ([only], 0, 0) => format!("Switch {} to {profile}", only.name),
+        ([only], 0, _) => format!("Switch {} to {profile}, its disk may be lost", only.name),
+        ([only], ..) => format!("Stop what runs on {}, switch it to {profile}", only.name),
+        (rows, 0, 0) => format!("Switch {} nodes to {profile}", rows.len()),
+        (rows, 0, _) => format!("Switch {} nodes to {profile}, disks may be lost", rows.len()),
+        (rows, stopped, _) => {
             let stopped = count(stopped, "node", "nodes");
             format!("Stop what runs on {stopped}, switch {} to {profile}", rows.len())
         }
@@ -270,6 +276,7 @@ impl PlanRow {
             steps: node.steps.iter().map(|step| sentence(step)).collect(),
             blocked: node.blocked.iter().map(|why| sentence(why)).collect(),
             destructive: node.destructive,
+            stops: node.destructive && node.power != api::PowerState::Off,
             without_href: format!("/switch?{picks}profile={}", url_part(&preview.profile)),
         }
     }
