@@ -5,7 +5,7 @@ use std::{fs, io::IsTerminal, path::PathBuf, time::Duration};
 use tracing_subscriber::EnvFilter;
 
 use super::{ExitCode, Trouble};
-use crate::{demo, server};
+use crate::{config::Faults, demo, server};
 
 /// How long the process waits for threads that do not end by themselves.
 const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -80,6 +80,10 @@ fn stay(
 }
 
 fn trouble(error: anyhow::Error) -> Trouble {
+    if let Some(faults) = error.downcast_ref::<Faults>() {
+        let faults = faults.0.iter().map(ToString::to_string).collect();
+        return Trouble::usage(error.to_string()).faults(faults);
+    }
     let causes = error.chain().skip(1).map(|cause| format!("because {cause}")).collect();
     Trouble::new(ExitCode::Failed, error.to_string()).faults(causes)
 }

@@ -114,9 +114,8 @@ impl Demo {
             web::auth::Auth::hash_password(&password).context("could not hash the password")?;
         let written = files::Files { dir: &state.dir, lab: &lab, spec: &spec, listen, user: USER };
         written.write(&hash, &bmc_password).context("could not write the demo's configuration")?;
-        let config = config::load(&state.dir.join("config")).map_err(|faults| {
-            anyhow::anyhow!("the demo's own configuration is wrong:\n{faults}")
-        })?;
+        let config = config::load(&state.dir.join("config"))
+            .context("the demo's own configuration is wrong")?;
         let server = Server::start(config, stop).await?;
         let bound = server.boot.values().next();
         let Some((dhcp, tftp)) = bound.and_then(|bound| Some((bound.dhcp?, bound.tftp))) else {

@@ -343,9 +343,8 @@ async fn forward_seen(
 /// # Errors
 /// Every fault of the configuration at once, or what could not be started.
 pub async fn run(dir: &Path) -> anyhow::Result<()> {
-    let config = crate::config::load(dir).map_err(|faults| {
-        anyhow::anyhow!("the configuration in {} is wrong:\n{faults}", dir.display())
-    })?;
+    let config = crate::config::load(dir)
+        .with_context(|| format!("the configuration in {} is wrong", dir.display()))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
