@@ -138,11 +138,11 @@ fn a_second_demo_on_the_same_state_is_refused_and_leaves_the_first_alone() {
 #[test]
 fn serve_tells_every_fault_of_its_configuration_and_ends_as_wrong_input() {
     let dir = std::env::temp_dir().join(format!("volund-faults-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("volund.toml"), "schema = 1\n[lab]\nnam = \"x\"\n").unwrap();
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("volund.toml"), "schema = 1\n[lab]\nnam = \"x\"\n").unwrap();
     let mut serve = Command::new(env!("CARGO_BIN_EXE_volund"));
     let output = serve.args(["serve", "--config"]).arg(&dir).output().unwrap();
-    std::fs::remove_dir_all(&dir).unwrap();
+    fs::remove_dir_all(&dir).unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     for fault in ["name is missing", "unknown key \"nam\"; did you mean \"name\"?"] {
