@@ -176,6 +176,7 @@ mod tests {
                 xid: 0xdead_beef,
                 client: "<img src=x>'\"; --\n".to_owned(),
                 relay: None,
+                proxy: false,
             },
         }
     }

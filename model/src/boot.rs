@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{ClientArch, MacAddr, NodeName, Ticket, UnixMillis};
+use crate::{ClientArch, MacAddr, NodeName, ProfileName, Ticket, UnixMillis};
 
 /// A boot attempt of one node, named by the moment its first firmware-stage request came.
 ///
@@ -48,11 +48,120 @@ pub struct BootEntry {
     pub intent: BootIntent,
     /// Its last attempt on record, so that a restart of volund does not begin a new one.
     pub attempt: Option<Attempt>,
+    /// What is peculiar about booting it, set or learnt.
+    pub traits: BootTraits,
+}
+
+/// What is peculiar about booting a node: set in the configuration, or learnt from how its boots went.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BootTraits {
+    /// Loaders that stand for those of [`BootTable::loaders`], as names under the TFTP root.
+    pub loaders: BTreeMap<ClientArch, String>,
+    /// How it goes on to its own disk.
+    pub local: LocalBoot,
+    /// Largest TFTP block its firmware copes with, if it copes with less than it asks for.
+    pub tftp_blksize: Option<u16>,
+    /// Milliseconds its DHCP answers are held back: a few ROMs lose an answer that comes at once. At most 5,000.
+    pub answer_delay_ms: u16,
+    /// DHCP options of the node and its profile; they stand for the network's of the same code.
+    pub options: Vec<DhcpOption>,
+    /// What a person at its console may choose; `None`: no menu is offered.
+    pub menu: Option<Menu>,
+}
+
+/// How a node's firmware is sent on to its own disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum LocalBoot {
+    /// As its firmware usually wants it: `exit 1` on UEFI, `sanboot` on BIOS.
+    #[default]
+    ByFirmware,
+    /// iPXE starts the first disk itself (`sanboot`); BIOS only.
+    Sanboot,
+    /// iPXE gives the boot back to the firmware (`exit`).
+    Exit,
+    /// The script is not there (404), which a chained loader takes for the end of network boot.
+    NotFound,
+    /// DHCP names no boot file at all.
+    NoBootFile,
+}
+
+/// What a person at a node's console may choose. Nothing is chosen for them but the local boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Menu {
+    /// Seconds the question "press a key" stands before the safe default goes on, 1 to 60.
+    pub timeout_s: u8,
+    /// Entries in their order.
+    pub items: Vec<MenuItem>,
+}
+
+/// An entry of a console menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MenuItem {
+    /// Shown on the console.
+    pub label: String,
+    /// What it does.
+    pub does: MenuAct,
+}
+
+/// What an entry of a console menu does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MenuAct {
+    /// Boot the local disk: the default.
+    Local,
+    /// iPXE's own shell.
+    Shell,
+    /// Chain to a URL of another boot service, such as netboot.xyz.
+    Chain {
+        /// The URL.
+        url: String,
+    },
+    /// Start a kernel that touches nothing, such as memtest, from this URL path of ours.
+    Tool {
+        /// URL path of the kernel on the boot service, beginning with `/`.
+        kernel: String,
+    },
+    /// Ask the engine for a profile. It may refuse, and it never starts an installer from here.
+    Profile(ProfileName),
+}
+
+/// A DHCP option as it is sent (RFC 2132 and later).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DhcpOption {
+    /// Code, 1 to 254.
+    pub code: u8,
+    /// Value, as bytes.
+    pub value: Vec<u8>,
+}
+
+/// What volund's DHCP does on a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DhcpMode {
+    /// Known nodes get their reserved address, all others one of the pool.
+    Full(Pool),
+    /// Known nodes get their reserved address, all others nothing.
+    Reserved,
+    /// Another server gives the addresses; known nodes are told their boot file beside it (PXE 2.1, proxyDHCP).
+    Proxy,
+    /// Nothing.
+    Off,
+}
+
+/// A range of addresses, both ends included. Reservations and our own address inside it are never given away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool {
+    /// The lowest.
+    pub first: Ipv4Addr,
+    /// The highest.
+    pub last: Ipv4Addr,
 }
 
 /// A network the boot services serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootNetwork {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What our DHCP does there.
+    pub mode: DhcpMode,
     /// First address of the subnet.
     pub subnet: Ipv4Addr,
     /// Prefix length of the subnet, 8 to 30.
@@ -63,8 +172,12 @@ pub struct BootNetwork {
     pub router: Option<Ipv4Addr>,
     /// Name servers given to clients.
     pub dns: Vec<Ipv4Addr>,
-    /// Lease time in seconds.
+    /// Lease time of known nodes in seconds.
     pub lease_s: u32,
+    /// Lease time of unknown machines in seconds: short, so that a passing machine keeps no address.
+    pub unknown_lease_s: u32,
+    /// DHCP options every client gets that volund does not set itself.
+    pub options: Vec<DhcpOption>,
     /// `ADDRESS:PORT` of our HTTP boot service as nodes reach it.
     pub http: SocketAddr,
 }
@@ -185,6 +298,10 @@ mod tests {
     #[test]
     fn a_network_knows_its_own_addresses() {
         let network = BootNetwork {
+            name: "boot".to_owned(),
+            mode: DhcpMode::Reserved,
+            unknown_lease_s: 120,
+            options: vec![],
             subnet: Ipv4Addr::new(192, 0, 2, 64),
             prefix: 26,
             server: Ipv4Addr::new(192, 0, 2, 65),

@@ -59,6 +59,9 @@ pub enum Sighted {
         client: String,
         /// Relay: giaddr and option 82 circuit id as text, if it came through one.
         relay: Option<String>,
+        /// It came to port 4011, where clients ask for the boot file only (PXE 2.1).
+        #[serde(default)]
+        proxy: bool,
     },
     /// A DHCP packet went out.
     DhcpOut {
@@ -75,6 +78,39 @@ pub enum Sighted {
     DhcpSilent {
         /// One sentence for a person.
         why: String,
+    },
+    /// Another DHCP server is on the segment: its answer was heard, or the client chose it.
+    Rival {
+        /// The other server's identifier (option 54).
+        server: Ipv4Addr,
+        /// The address it gives, where that is known.
+        address: Option<Ipv4Addr>,
+        /// The boot file it names, if any.
+        file: Option<String>,
+    },
+    /// An address of ours is used by a machine it was not given to.
+    AddressTaken {
+        /// The address.
+        address: Ipv4Addr,
+        /// Who has it, where that is known.
+        by: Option<MacAddr>,
+    },
+    /// The machine goes round in a circle, and is kept out of it from here on.
+    Looped {
+        /// What it did over and over: `snponly.efi fetched`.
+        what: String,
+        /// How often, within the time the rule looks at.
+        times: u32,
+    },
+    /// A person at the console chose an entry of the menu.
+    Menu {
+        /// The entry.
+        choice: String,
+    },
+    /// volund learnt how this machine boots, or tries the next way.
+    Learnt {
+        /// One sentence for a person.
+        what: String,
     },
     /// A TFTP read request.
     TftpRead {
@@ -168,8 +204,8 @@ impl fmt::Display for Sighted {
     /// One line of a timeline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DhcpIn { kind, client, relay, .. } => {
-                write!(f, "DHCP {kind}")?;
+            Self::DhcpIn { kind, client, relay, proxy, .. } => {
+                write!(f, "DHCP {kind}{}", if *proxy { " on port 4011" } else { "" })?;
                 if !client.is_empty() {
                     write!(f, " from {client}")?;
                 }
@@ -180,6 +216,18 @@ impl fmt::Display for Sighted {
                 file.as_ref().map_or(Ok(()), |file| write!(f, ", boot file {file}"))
             }
             Self::DhcpSilent { why } => write!(f, "DHCP: {why}"),
+            Self::Rival { server, address, file } => {
+                write!(f, "another DHCP server, {server}")?;
+                address.map_or(Ok(()), |address| write!(f, ", gives {address}"))?;
+                file.as_ref().map_or(Ok(()), |file| write!(f, ", boot file {file}"))
+            }
+            Self::AddressTaken { address, by } => {
+                let by = by.map_or_else(|| "another machine".to_owned(), |by| by.to_string());
+                write!(f, "address {address} is used by {by}")
+            }
+            Self::Looped { what, times } => write!(f, "boot loop: {what} {times} times"),
+            Self::Menu { choice } => write!(f, "chosen at the console: {choice}"),
+            Self::Learnt { what } => write!(f, "learnt: {what}"),
             Self::TftpRead { file } => write!(f, "TFTP read {file}"),
             Self::TftpDone { file, bytes, millis } => {
                 write!(f, "TFTP sent {file}, {bytes} bytes in {millis} ms")

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use model::{BootAnswer, Ticket, boot::BootAsk};
+use model::{BootAnswer, ProfileName, Ticket, boot::BootAsk};
 use tokio::sync::oneshot;
 
 /// One question. Its `reply` may be dropped: that counts as no answer.
@@ -13,6 +13,16 @@ pub enum BootCall {
         /// The question.
         ask: BootAsk,
         /// The answer, equal for every repetition inside one attempt.
+        reply: oneshot::Sender<BootAnswer>,
+    },
+    /// A person at the console of `ask.node` chose a profile from the menu. Answer within 2 s, else the menu says so
+    /// and the disk is booted. The engine may refuse, and never starts an installer by this.
+    Choose {
+        /// Who asks, in which attempt.
+        ask: BootAsk,
+        /// The profile chosen.
+        profile: ProfileName,
+        /// What to do now: mostly to wait for the switch that was ordered, or the reason it was not.
         reply: oneshot::Sender<BootAnswer>,
     },
     /// A document of a ticket is fetched: `GET /t/TICKET/NAME`. Answer within 5 s.

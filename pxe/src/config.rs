@@ -1,6 +1,6 @@
 //! What the boot services are told at start.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use pxe_proto::{
     attempt,
@@ -16,13 +16,20 @@ pub struct PxeConfig {
     pub attempt_deadline: Duration,
     /// The most a TFTP client is granted.
     pub tftp: Limits,
+    /// File leases are written to and synced before they are acknowledged; `None`: kept in memory only.
+    pub lease_log: Option<PathBuf>,
 }
 
 impl PxeConfig {
     /// Standard settings for these listeners.
     #[must_use]
     pub fn new(listeners: Vec<Listener>) -> Self {
-        Self { listeners, attempt_deadline: attempt::DEADLINE, tftp: Limits::default() }
+        Self {
+            listeners,
+            attempt_deadline: attempt::DEADLINE,
+            tftp: Limits::default(),
+            lease_log: None,
+        }
     }
 }
 
@@ -37,6 +44,12 @@ pub struct Listener {
     /// UDP port of DHCP; 67 but in tests and the demo. `None`: another server gives addresses there, and we are
     /// silent.
     pub dhcp_port: Option<u16>,
+    /// UDP port clients ask for their boot file alone (PXE 2.1); 4011 but in tests and the demo. `None`: not served.
+    pub proxy_port: Option<u16>,
+    /// Whether router advertisements without a prefix are sent, so that iPXE does not wait for IPv6.
+    pub advertises: bool,
+    /// Whether an address of the pool is pinged before it is given to a machine that never had it.
+    pub checks_conflicts: bool,
     /// UDP port of TFTP; 69 but in tests and the demo.
     pub tftp_port: u16,
     /// What follows TFTP block 65,535: 0, or 1 for a few odd clients.

@@ -88,6 +88,7 @@ fn seen(request: &Request) -> Sighted {
         xid: request.xid,
         client: request.client(),
         relay: request.relay_text(),
+        proxy: false,
     }
 }
 

@@ -13,10 +13,12 @@ mod config;
 mod dhcp_server;
 mod error;
 mod http_boot;
+mod packets;
 mod server;
 mod sightings;
 mod slots;
 mod state;
+mod status;
 mod tftp_server;
 
 #[cfg(test)]
@@ -26,7 +28,9 @@ pub use self::{
     calls::{AgentReply, BootCall, Document, Refused},
     config::{Listener, PxeConfig},
     error::PxeError,
-    server::{Bound, PxeServer},
-    sightings::SightingSink,
+    packets::{Packet, PacketSink},
+    server::{Bound, PxeServer, Sinks, Started},
+    sightings::{LeaseSink, SightingSink, Sink},
+    status::{DhcpCounters, Finding, NetworkStatus, PoolUse, Rival, Status},
 };
 pub use pxe_proto::tftp::Wrap;

@@ -19,8 +19,10 @@ use crate::{
     dhcp_server,
     error::PxeError,
     http_boot,
-    sightings::SightingSink,
+    packets::PacketSink,
+    sightings::{LeaseSink, SightingSink},
     state::{LOOK_UP, State},
+    status::Status,
     tftp_server::{self, Serving},
 };
 
@@ -36,10 +38,32 @@ pub struct PxeServer;
 pub struct Bound {
     /// DHCP, where we serve it.
     pub dhcp: Option<SocketAddrV4>,
+    /// Proxy requests (port 4011), where they are served.
+    pub proxy: Option<SocketAddrV4>,
     /// TFTP.
     pub tftp: SocketAddrV4,
     /// HTTP.
     pub http: SocketAddrV4,
+}
+
+/// Where the boot services put what they saw.
+#[derive(Debug, Clone)]
+pub struct Sinks {
+    /// What nodes and strangers showed.
+    pub sightings: SightingSink,
+    /// What became of leases.
+    pub leases: LeaseSink,
+    /// Packets of boots.
+    pub packets: PacketSink,
+}
+
+/// Boot services that run.
+#[derive(Debug)]
+pub struct Started {
+    /// Where they are heard, in the order of the listeners.
+    pub bound: Vec<Bound>,
+    /// What they know of their networks.
+    pub status: Status,
 }
 
 /// The sockets of a listener.
@@ -61,10 +85,10 @@ impl PxeServer {
         config: &PxeConfig,
         table: Arc<ArcSwap<BootTable>>,
         calls: mpsc::Sender<BootCall>,
-        sink: SightingSink,
+        sinks: Sinks,
         tasks: &mut JoinSet<()>,
         stop: CancellationToken,
-    ) -> Result<Vec<Bound>, PxeError> {
+    ) -> Result<Started, PxeError> {
         let sockets: Vec<Sockets> =
             config.listeners.iter().map(Sockets::bind).collect::<Result<_, _>>()?;
         let bound = config
@@ -78,18 +102,24 @@ impl PxeServer {
             table,
             attempts: Mutex::new(Attempts::new(config.attempt_deadline)),
             silent_dhcp: silent.map(|listener| listener.server).collect(),
-            sink,
+            sink: sinks.sightings.clone(),
+            sinks,
+            status: Status::default(),
             calls,
             runtime: Handle::current(),
             stop,
             strangers: Mutex::default(),
         });
+        for listener in &config.listeners {
+            state.status.add(listener.server);
+        }
+        let status = state.status.clone();
         for (listener, sockets) in config.listeners.iter().zip(sockets) {
             let serving =
                 Serving { server: listener.server, limits: config.tftp, wrap: listener.tftp_wrap };
             sockets.serve(serving, &state, tasks);
         }
-        Ok(bound)
+        Ok(Started { bound, status })
     }
 }
 
@@ -120,6 +150,7 @@ impl Sockets {
         };
         Ok(Bound {
             dhcp: self.dhcp.as_ref().map(|dhcp| at(dhcp.local_addr(), "DHCP")).transpose()?,
+            proxy: None,
             tftp: at(self.tftp.local_addr(), "TFTP")?,
             http: at(self.http.local_addr(), "HTTP")?,
         })

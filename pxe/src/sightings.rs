@@ -1,4 +1,4 @@
-//! The sink for what was seen: bounded, and never a reason to wait.
+//! The sinks for what was seen: bounded, and never a reason to wait.
 
 use std::{
     collections::VecDeque,
@@ -8,24 +8,35 @@ use std::{
     },
 };
 
-use model::Sighting;
+use model::{Lease, Sighting};
 use tokio::sync::Notify;
 
-/// A queue of sightings between the boot services and whoever records them. Clones share it. Full: the oldest
-/// one is dropped and counted, since the newest say what is going on.
-#[derive(Debug, Clone)]
-pub struct SightingSink(Arc<Inner>);
+/// A queue between the boot services and whoever records what they saw. Clones share it. Full: the oldest one is
+/// dropped and counted, since the newest say what is going on.
+#[derive(Debug)]
+pub struct Sink<T>(Arc<Inner<T>>);
+
+/// What nodes and strangers showed on the wire.
+pub type SightingSink = Sink<Sighting>;
+/// What became of leases; a copy for the book, the truth is the lease log.
+pub type LeaseSink = Sink<Lease>;
+
+impl<T> Clone for Sink<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 #[derive(Debug)]
-struct Inner {
+struct Inner<T> {
     capacity: usize,
-    queue: Mutex<VecDeque<Sighting>>,
+    queue: Mutex<VecDeque<T>>,
     filled: Notify,
     dropped: AtomicU64,
 }
 
-impl SightingSink {
-    /// An empty sink for at most `capacity` sightings.
+impl<T> Sink<T> {
+    /// An empty sink for at most `capacity` items.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self(Arc::new(Inner {
@@ -37,22 +48,22 @@ impl SightingSink {
     }
 
     /// Puts one in. Never waits.
-    pub fn push(&self, sighting: Sighting) {
+    pub fn push(&self, item: T) {
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.len() >= self.0.capacity {
             queue.pop_front();
             self.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        queue.push_back(sighting);
+        queue.push_back(item);
         drop(queue);
         self.0.filled.notify_one();
     }
 
     /// The oldest one, when there is one. Meant for one reader; cancelling it loses nothing.
-    pub async fn recv(&self) -> Sighting {
+    pub async fn recv(&self) -> T {
         loop {
-            if let Some(sighting) = self.try_recv() {
-                return sighting;
+            if let Some(item) = self.try_recv() {
+                return item;
             }
             self.0.filled.notified().await;
         }
@@ -60,7 +71,7 @@ impl SightingSink {
 
     /// The oldest one, if there is one now.
     #[must_use]
-    pub fn try_recv(&self) -> Option<Sighting> {
+    pub fn try_recv(&self) -> Option<T> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 

@@ -1,7 +1,7 @@
 //! What all services share: the table, the attempts, the sink, the way to the engine.
 
 use std::{
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddrV4},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -20,14 +20,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     calls::BootCall,
+    packets::Packet,
+    server::Sinks,
     sightings::SightingSink,
     slots::{Stranger, Strangers},
+    status::Status,
 };
 
 /// How often a thread that waits for packets looks whether it is to stop.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(200);
 /// How long a machine waits for the engine before it boots its disk.
 const BOOT_ANSWER: Duration = Duration::from_secs(2);
+
+/// Bytes of a packet that are kept: every DHCP message whole, the head of a block of a file.
+const KEPT: usize = 1_500;
 
 /// Shared by the threads of all services.
 pub(crate) struct State {
@@ -36,6 +42,8 @@ pub(crate) struct State {
     /// Our addresses on networks where another server gives addresses.
     pub(crate) silent_dhcp: Vec<Ipv4Addr>,
     pub(crate) sink: SightingSink,
+    pub(crate) sinks: Sinks,
+    pub(crate) status: Status,
     pub(crate) calls: mpsc::Sender<BootCall>,
     pub(crate) runtime: Handle,
     pub(crate) stop: CancellationToken,
@@ -124,6 +132,28 @@ impl State {
         if strangers.may_tell(stranger, at) {
             self.sink.push(Sighting { at, node, mac, peer, attempt, what });
         }
+    }
+
+    /// Keeps a UDP packet of a node's boot, at most [`KEPT`] bytes of it.
+    pub(crate) fn keep_packet(
+        &self,
+        entry: &BootEntry,
+        attempt: Option<AttemptId>,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        payload: &[u8],
+    ) {
+        let Some(mac) = entry.macs.first().copied() else { return };
+        self.sinks.packets.push(Packet {
+            at: now(),
+            node: entry.node.clone(),
+            attempt: attempt.map(|attempt| attempt.0),
+            mac,
+            from,
+            to,
+            payload: payload.get(..payload.len().min(KEPT)).unwrap_or_default().to_vec(),
+            length: payload.len(),
+        });
     }
 
     /// Tells what was seen at an address, of a node or of a stranger.

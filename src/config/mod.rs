@@ -31,7 +31,7 @@ pub use self::{
     fault::{Fault, Faults, Place},
     lab::{AgentImage, Lab, Metering, Operator, Token, User},
     loaders::LoaderFiles,
-    network::{DhcpMode, Network, Subnet, SubnetError},
+    network::{Network, Subnet, SubnetError},
     node::{Assigned, Bmc, BootMode, CipherSuite, Enclosure, Node, Seat},
     profile::{Boots, FileSource, Linux, Profile, Timeouts},
     secret::{Secret, SecretError, SecretRef, SecretRefError},

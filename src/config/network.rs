@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use model::boot::BootNetwork;
+use model::boot::{BootNetwork, DhcpMode};
 use pxe::Wrap;
 
 use super::{
@@ -31,8 +31,12 @@ pub struct Network {
     pub dns: Vec<Ipv4Addr>,
     /// Lease time in seconds.
     pub lease_s: u32,
+    /// Lease time of unknown machines in seconds.
+    pub unknown_lease_s: u32,
     /// UDP port of DHCP; 0 is any free one, for tests.
     pub dhcp_port: u16,
+    /// UDP port of proxy requests, 4011; 0 is any free one, for tests.
+    pub proxy_port: u16,
     /// UDP port of TFTP; 0 is any free one, for tests.
     pub tftp_port: u16,
     /// What follows TFTP block 65,535.
@@ -41,15 +45,6 @@ pub struct Network {
     pub http_port: u16,
     /// Whether we serve addresses there.
     pub dhcp: DhcpMode,
-}
-
-/// What volund's DHCP does on a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DhcpMode {
-    /// Known nodes get their reserved address, others nothing.
-    Reserved,
-    /// Nothing.
-    Off,
 }
 
 /// A subnet in CIDR form: `192.0.2.0/24`.
@@ -126,6 +121,10 @@ impl Network {
     #[must_use]
     pub fn boot_network(&self) -> BootNetwork {
         BootNetwork {
+            name: self.name.clone(),
+            mode: self.dhcp,
+            unknown_lease_s: self.unknown_lease_s,
+            options: vec![],
             subnet: self.subnet.first,
             prefix: self.subnet.prefix,
             server: self.server,
@@ -147,6 +146,8 @@ pub(super) struct RawNetwork {
     dns: Vec<Ipv4Addr>,
     lease_s: u32,
     dhcp_port: u16,
+    proxy_port: u16,
+    unknown_lease_s: u32,
     tftp_port: u16,
     tftp_wrap: Wrap,
     http_port: u16,
@@ -170,6 +171,10 @@ impl RawNetwork {
             dns: spots(fields.parse_list("dns", Some(ADDRESS_FORM))),
             lease_s: fields.integer("lease_s", 60..=604_800_u32).map_or(600, |lease| lease.value),
             dhcp_port: port("dhcp_port", 67),
+            proxy_port: port("proxy_port", 4011),
+            unknown_lease_s: fields
+                .integer("unknown_lease_s", 60..=86_400_u32)
+                .map_or(120, |lease| lease.value),
             tftp_port: port("tftp_port", 69),
             tftp_wrap: match fields.integer("tftp_wrap", 0..=1_u8).map(|wrap| wrap.value) {
                 Some(1) => Wrap::One,
@@ -210,7 +215,9 @@ impl RawNetwork {
             router: self.router.map(|router| router.value),
             dns: self.dns,
             lease_s: self.lease_s,
+            unknown_lease_s: self.unknown_lease_s,
             dhcp_port: self.dhcp_port,
+            proxy_port: self.proxy_port,
             tftp_port: self.tftp_port,
             tftp_wrap: self.tftp_wrap,
             http_port: self.http_port,

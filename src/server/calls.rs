@@ -51,6 +51,10 @@ pub(super) async fn forward_sightings(sink: SightingSink, engine: EngineHandle) 
 async fn answer(call: BootCall, engine: &EngineHandle, templates: &Templates) {
     match call {
         BootCall::Boot { ask, reply } => while_awaited(reply, engine.boot(ask)).await,
+        BootCall::Choose { profile, reply, .. } => {
+            let why = format!("{profile} is not started from the console: ask an operator");
+            while_awaited(reply, std::future::ready(model::BootAnswer::Local { why })).await;
+        }
         BootCall::Document { ticket, name, from, reply } => {
             while_awaited(reply, document(engine, templates, ticket, name, from)).await;
         }

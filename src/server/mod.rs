@@ -15,10 +15,15 @@ use bmc::{Bmc, BmcAddress, Login, Options, Secret, Suite, SuiteChoice};
 use energy::reading::MarginRule;
 use inventory::{Store, Writer, series::Series};
 use meter::{Latest, Metered, Sampler, Seen};
-use model::{NodeName, PowerKind, boot::BootTable};
+use model::{
+    NodeName, PowerKind,
+    boot::{BootTable, DhcpMode},
+};
 use plan::{Engine, Input, Stopped};
 use profiles::{EngineHandle, LiveWorld, Templates, Wiring, acts::Boards};
-use pxe::{Bound, Listener, PxeConfig, PxeServer, SightingSink};
+use pxe::{
+    Bound, LeaseSink, Listener, PacketSink, PxeConfig, PxeServer, SightingSink, Sinks, Started,
+};
 use tokio::{
     net::TcpListener,
     sync::{broadcast, mpsc},
@@ -27,13 +32,17 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use web::lab::Changed;
 
-use crate::config::{CipherSuite, Config, DhcpMode, Network};
+use crate::config::{CipherSuite, Config, Network};
 
 pub use lock::StateLock;
 use table::Table;
 
 /// Sightings that may wait for the engine; older ones are dropped and counted.
 const SIGHTINGS: usize = 4_096;
+/// Leases that may wait for the book.
+const LEASES: usize = 4_096;
+/// Packets of boots that may wait to be kept.
+const PACKETS: usize = 4_096;
 /// Questions of the boot services that may wait; a full queue is local boot.
 const CALLS: usize = 1_024;
 /// Days of samples that are kept.
@@ -178,7 +187,13 @@ impl Ground {
         let sink = SightingSink::new(SIGHTINGS);
         let settings = PxeConfig::new(listeners);
         let table = Arc::clone(&self.table.current);
-        let bound = PxeServer::start(&settings, table, sender, sink.clone(), tasks, stop.clone())?;
+        let sinks = Sinks {
+            sightings: sink.clone(),
+            leases: LeaseSink::new(LEASES),
+            packets: PacketSink::new(PACKETS),
+        };
+        let Started { bound, .. } =
+            PxeServer::start(&settings, table, sender, sinks, tasks, stop.clone())?;
         let names = self.config.networks.iter().map(|network| network.name.clone());
         Ok((sink, names.zip(bound).collect(), calls))
     }
@@ -270,9 +285,12 @@ fn boot_listener(network: &Network) -> Listener {
         server: network.server,
         interface: network.interface.clone(),
         dhcp_port: match network.dhcp {
-            DhcpMode::Reserved => Some(network.dhcp_port),
+            DhcpMode::Full(_) | DhcpMode::Reserved | DhcpMode::Proxy => Some(network.dhcp_port),
             DhcpMode::Off => None,
         },
+        proxy_port: (network.dhcp != DhcpMode::Off).then_some(network.proxy_port),
+        advertises: false,
+        checks_conflicts: matches!(network.dhcp, DhcpMode::Full(_)),
         tftp_port: network.tftp_port,
         tftp_wrap: network.tftp_wrap,
         http_port: network.http_port,

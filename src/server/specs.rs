@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use model::{
     MacAddr, NodeName, ProfileName,
-    boot::{BootEntry, BootIntent, BootNetwork, BootTable, Loaders},
+    boot::{BootEntry, BootIntent, BootNetwork, BootTable, BootTraits, Loaders},
     permit::Protection,
 };
 use plan::{Bounds, FileOwned, NodeSpec, ProfileKind, ProfileSpec, Specs};
@@ -190,5 +190,12 @@ pub(super) fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -
 }
 
 fn entry(node: NodeName, macs: Vec<MacAddr>, address: Ipv4Addr) -> BootEntry {
-    BootEntry { node, macs, address, intent: BootIntent::Local, attempt: None }
+    BootEntry {
+        node,
+        macs,
+        address,
+        intent: BootIntent::Local,
+        attempt: None,
+        traits: BootTraits::default(),
+    }
 }

@@ -209,7 +209,7 @@ impl Bench {
         let client = "x86 BIOS (0)".to_owned();
         self.sighted(
             attempt,
-            Sighted::DhcpIn { kind: DhcpKind::Discover, xid: 1, client, relay: None },
+            Sighted::DhcpIn { kind: DhcpKind::Discover, xid: 1, client, relay: None, proxy: false },
         );
     }
 

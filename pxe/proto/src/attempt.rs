@@ -182,6 +182,7 @@ mod tests {
             address: Ipv4Addr::new(192, 0, 2, 77),
             intent: BootIntent::Ask,
             attempt,
+            traits: model::boot::BootTraits::default(),
         }
     }
 

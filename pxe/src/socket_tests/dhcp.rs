@@ -120,6 +120,9 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
         server: SERVER,
         interface: None,
         dhcp_port: Some(lab.bound.dhcp.unwrap().port()),
+        proxy_port: None,
+        advertises: false,
+        checks_conflicts: false,
         tftp_port: 0,
         tftp_wrap: crate::Wrap::Zero,
         http_port: 0,
@@ -132,7 +135,8 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
         let table = std::sync::Arc::default();
         let config = PxeConfig::new(vec![listener]);
         let sink = SightingSink::new(1);
-        PxeServer::start(&config, table, calls, sink, &mut tasks, lab.stop.clone()).unwrap_err()
+        PxeServer::start(&config, table, calls, super::sinks(&sink), &mut tasks, lab.stop.clone())
+            .unwrap_err()
     };
     let error = start(taken);
     assert!(matches!(error, PxeError::InUse { service: "DHCP", .. }), "{error}");

@@ -351,7 +351,7 @@ async fn documents_and_agent_calls_go_to_the_engine_and_tickets_stay_out_of_sigh
                     let body = [verb.as_bytes(), b":", &body].concat();
                     reply.send(AgentReply { status: 200, body }).ok();
                 }
-                BootCall::Boot { .. } => (),
+                BootCall::Boot { .. } | BootCall::Choose { .. } => (),
             }
         }
     });

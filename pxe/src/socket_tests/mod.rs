@@ -20,12 +20,12 @@ use arc_swap::ArcSwap;
 use model::{
     BootAnswer, BootEntry, BootIntent, BootScript, BootTable, ClientArch, MacAddr, Sighted,
     Sighting,
-    boot::{Attempt, BootAsk, BootNetwork, Loaders},
+    boot::{Attempt, BootAsk, BootNetwork, BootTraits, DhcpMode, Loaders},
 };
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::{BootCall, Bound, Listener, PxeConfig, PxeServer, SightingSink};
+use crate::{BootCall, Bound, Listener, PxeConfig, PxeServer, SightingSink, Sink, Sinks};
 
 const SERVER: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const RELAY: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
@@ -60,6 +60,12 @@ impl Drop for Lab {
     }
 }
 
+/// Sinks that keep sightings in `sink`.
+fn sinks(sink: &SightingSink) -> Sinks {
+    let (leases, packets) = (Sink::new(1_000), Sink::new(10_000));
+    Sinks { sightings: sink.clone(), leases, packets }
+}
+
 impl Lab {
     fn start() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -74,6 +80,9 @@ impl Lab {
             server: SERVER,
             interface: None,
             dhcp_port: Some(0),
+            proxy_port: Some(0),
+            advertises: false,
+            checks_conflicts: false,
             tftp_port: 0,
             tftp_wrap: crate::Wrap::Zero,
             http_port: 0,
@@ -83,11 +92,12 @@ impl Lab {
             &PxeConfig::new(vec![listener]),
             Arc::clone(&table),
             sender,
-            sink.clone(),
+            sinks(&sink),
             &mut tasks,
             stop.clone(),
         )
         .unwrap()
+        .bound
         .remove(0);
         let folder = Folder(folder);
         let lab = Self { bound, sink, table, calls: Some(calls), folder, stop, _tasks: tasks };
@@ -98,6 +108,10 @@ impl Lab {
     fn first_table(&self) -> BootTable {
         let mut table = BootTable::default();
         table.networks.push(BootNetwork {
+            name: "boot".to_owned(),
+            mode: DhcpMode::Reserved,
+            unknown_lease_s: 120,
+            options: vec![],
             subnet: Ipv4Addr::new(127, 77, 0, 0),
             prefix: 24,
             server: SERVER,
@@ -115,6 +129,7 @@ impl Lab {
             address: NODE,
             intent: BootIntent::Ask,
             attempt: None,
+            traits: BootTraits::default(),
         });
         table
     }

@@ -8,7 +8,7 @@ use std::{
 
 use model::{
     BootEntry, BootIntent, BootTable, ClientArch, MacAddr,
-    boot::{BootNetwork, Loaders},
+    boot::{BootNetwork, BootTraits, DhcpMode, Loaders},
 };
 use pxe_proto::dhcp::{
     Answer, Arrival, Message, Outcome, Reply, Request, code, decide, request::HEADERS,
@@ -20,6 +20,10 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 fn table() -> BootTable {
     let mut table = BootTable::default();
     table.networks.push(BootNetwork {
+        name: "boot".to_owned(),
+        mode: DhcpMode::Reserved,
+        unknown_lease_s: 120,
+        options: vec![],
         subnet: Ipv4Addr::new(192, 0, 2, 0),
         prefix: 24,
         server: SERVER,
@@ -37,6 +41,7 @@ fn table() -> BootTable {
             address: Ipv4Addr::new(192, 0, 2, 70 + last),
             intent,
             attempt: None,
+            traits: BootTraits::default(),
         });
     }
     table

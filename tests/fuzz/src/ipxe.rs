@@ -2,7 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use model::{BootAnswer, BootScript, MacAddr, boot::BootNetwork};
+use model::{
+    BootAnswer, BootScript, MacAddr,
+    boot::{BootNetwork, DhcpMode},
+};
 use pxe_proto::{ipxe::script::script as write_script, path};
 use twin::ipxe::{Action, Handover, Script, State};
 
@@ -76,6 +79,10 @@ pub(super) fn written(data: &[u8]) {
 
 pub(super) fn network() -> BootNetwork {
     BootNetwork {
+        name: "boot".to_owned(),
+        mode: DhcpMode::Reserved,
+        unknown_lease_s: 120,
+        options: vec![],
         subnet: Ipv4Addr::new(192, 0, 2, 0),
         prefix: 24,
         server: Ipv4Addr::new(192, 0, 2, 10),

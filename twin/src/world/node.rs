@@ -300,7 +300,8 @@ impl SimNode {
         self.attempt.get_or_insert(now);
         self.go(Doing::Dhcp(tries + 1));
         let client = "x86 BIOS (0)".to_owned();
-        let discover = Sighted::DhcpIn { kind: DhcpKind::Discover, xid: 1, client, relay: None };
+        let discover =
+            Sighted::DhcpIn { kind: DhcpKind::Discover, xid: 1, client, relay: None, proxy: false };
         vec![Move::Wake(AGAIN), Move::Show(discover)]
     }
 

@@ -100,6 +100,11 @@ impl Engine {
                 Sighted::DhcpIn { .. }
                 | Sighted::DhcpOut { .. }
                 | Sighted::DhcpSilent { .. }
+                | Sighted::Rival { .. }
+                | Sighted::AddressTaken { .. }
+                | Sighted::Looped { .. }
+                | Sighted::Menu { .. }
+                | Sighted::Learnt { .. }
                 | Sighted::TftpRead { .. }
                 | Sighted::TftpDone { .. }
                 | Sighted::TftpProbe { .. }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use model::{
     BootEntry, BootIntent, BootTable, ClientArch, MacAddr,
-    boot::{BootNetwork, Loaders},
+    boot::{BootNetwork, BootTraits, DhcpMode, Loaders},
     sighting::DhcpKind::{self, Ack, Decline, Discover, Inform, Nak, Release},
 };
 use proptest::prelude::*;
@@ -24,6 +24,10 @@ fn mac(last: u8) -> MacAddr {
 fn table() -> BootTable {
     let mut table = BootTable::default();
     table.networks.push(BootNetwork {
+        name: "boot".to_owned(),
+        mode: DhcpMode::Reserved,
+        unknown_lease_s: 120,
+        options: vec![],
         subnet: Ipv4Addr::new(192, 0, 2, 0),
         prefix: 24,
         server: SERVER,
@@ -48,6 +52,7 @@ fn table() -> BootTable {
             address: Ipv4Addr::new(192, 0, 2, address),
             intent: BootIntent::Ask,
             attempt: None,
+            traits: BootTraits::default(),
         });
     }
     table

@@ -172,12 +172,17 @@ fn console(text: &str) -> String {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use model::boot::DhcpMode;
     use proptest::prelude::*;
 
     use super::*;
 
     fn write_script(answer: &BootAnswer) -> Result<String, ScriptError> {
         let network = BootNetwork {
+            name: "boot".to_owned(),
+            mode: DhcpMode::Reserved,
+            unknown_lease_s: 120,
+            options: vec![],
             subnet: Ipv4Addr::new(192, 0, 2, 0),
             prefix: 24,
             server: Ipv4Addr::new(192, 0, 2, 1),
