@@ -42,7 +42,8 @@ pub struct BootEntry {
     pub node: NodeName,
     /// Every MAC that may ask for it.
     pub macs: Vec<MacAddr>,
-    /// Its reserved address: the same for ROM, iPXE and operating system.
+    /// Its reserved address: the same for ROM, iPXE and operating system. 0.0.0.0 where another server gives the
+    /// addresses and none was declared.
     pub address: Ipv4Addr,
     /// What it is to be told.
     pub intent: BootIntent,
@@ -195,6 +196,8 @@ pub struct BootTable {
     pub by_mac: BTreeMap<MacAddr, Arc<BootEntry>>,
     /// Known nodes by their reserved address.
     pub by_address: BTreeMap<Ipv4Addr, Arc<BootEntry>>,
+    /// Known nodes by name.
+    pub by_node: BTreeMap<NodeName, Arc<BootEntry>>,
     /// Loader names by architecture.
     pub loaders: Loaders,
     /// Served files: URL path (such as `/i/inspect/vmlinuz`) or TFTP name to a file on disk.
@@ -208,7 +211,7 @@ pub struct BootAsk {
     pub node: NodeName,
     /// The MAC it asks with.
     pub mac: MacAddr,
-    /// The address it asks from: always its own reserved one.
+    /// The address it asks from: its own reserved one, or the one it was seen at where another server gives them.
     pub from: Ipv4Addr,
     /// The attempt this belongs to.
     pub attempt: AttemptId,
@@ -259,13 +262,16 @@ pub const ADDRESS_ARG: &str = "volund.ip";
 pub const GATEWAY_ARG: &str = "volund.gw";
 
 impl BootTable {
-    /// Adds a node under all its MACs and its address.
+    /// Adds a node under its name, all its MACs, and its address if it has one.
     pub fn insert(&mut self, entry: BootEntry) {
         let entry = Arc::new(entry);
         for mac in &entry.macs {
             self.by_mac.insert(*mac, Arc::clone(&entry));
         }
-        self.by_address.insert(entry.address, entry);
+        self.by_node.insert(entry.node.clone(), Arc::clone(&entry));
+        if !entry.address.is_unspecified() {
+            self.by_address.insert(entry.address, entry);
+        }
     }
 
     /// The network `address` lies in.

@@ -1,6 +1,6 @@
 //! The engine's records as rows of the book, and back at a start.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use inventory::{
     AttemptRow, BmcFact, NewFacts, Owner, PowerStateRow, Settled, Store, StoreError, SwitchRow,
@@ -18,6 +18,8 @@ struct Answer {
     live: bool,
     done: Option<UnixMillis>,
     at: UnixMillis,
+    /// Rows of a version before this field have none: their tickets open nothing any more.
+    from: Option<Ipv4Addr>,
 }
 
 /// Why the book could not be read back into the engine.
@@ -94,10 +96,12 @@ fn switch_row(switch: &Switch) -> Result<SwitchRow, String> {
 }
 
 fn attempt_row(issued: Issued) -> Result<AttemptRow, String> {
-    let Issued { node, attempt, switch, profile, ticket, mut script, live, nonce, .. } = issued;
+    let Issued { node, attempt, switch, profile, ticket, mut script, live, nonce, from, .. } =
+        issued;
     // The secret stands in one column only.
     script.args = script.args.replace(ticket.reveal(), TICKET_MARK);
-    let answer = Answer { profile, script, live, done: issued.done, at: issued.at };
+    let answer =
+        Answer { profile, script, live, done: issued.done, at: issued.at, from: Some(from) };
     let ticket_state = match (live, nonce.is_some()) {
         (false, _) => TicketState::Spent,
         (true, true) => TicketState::Claimed,
@@ -132,6 +136,7 @@ fn issued(row: AttemptRow) -> Result<Option<Issued>, JournalError> {
         attempt: AttemptId(row.id),
         switch: row.switch_id.map(SwitchId),
         profile: answer.profile,
+        from: answer.from.unwrap_or(Ipv4Addr::UNSPECIFIED),
         script: with_ticket(answer.script, &ticket),
         ticket,
         live: answer.live,

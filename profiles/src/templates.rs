@@ -45,8 +45,8 @@ pub enum Args {
 pub struct NodeFields {
     /// Name.
     pub name: NodeName,
-    /// Reserved address.
-    pub address: Ipv4Addr,
+    /// Its address. In a template: the one it boots from.
+    pub address: Option<Ipv4Addr>,
     /// Prefix length of its network.
     pub prefix: u8,
     /// Its first MAC.
@@ -122,11 +122,12 @@ impl Templates {
         profile: &ProfileName,
         name: &str,
         ticket: &Ticket,
+        at: Ipv4Addr,
     ) -> Result<String, TemplateError> {
         let payload = self.payload(profile)?;
         let unknown = || TemplateError::Unknown(format!("document {name} in profile {profile}"));
         let text = payload.documents.get(name).ok_or_else(unknown)?;
-        self.render(&format!("{profile}/{name}"), text, node, ticket)
+        self.render(&format!("{profile}/{name}"), text, (node, at), ticket)
     }
 
     fn payload(&self, profile: &ProfileName) -> Result<&Payload, TemplateError> {
@@ -139,11 +140,14 @@ impl Templates {
         node: &NodeName,
         profile: &ProfileName,
         ticket: &Ticket,
+        at: Ipv4Addr,
     ) -> Result<StoredScript, TemplateError> {
         let Payload { title, kernel, initrds, args, .. } = self.payload(profile)?;
         let args = match args {
-            Args::Agent(extra) => self.agent_args(node, extra, ticket)?,
-            Args::Template(text) => self.render(&format!("{profile} args"), text, node, ticket)?,
+            Args::Agent(extra) => self.agent_args((node, at), extra, ticket)?,
+            Args::Template(text) => {
+                self.render(&format!("{profile} args"), text, (node, at), ticket)?
+            }
         };
         let args = args.trim().to_owned();
         if args.contains(['\n', '\r']) {
@@ -155,13 +159,13 @@ impl Templates {
 
     fn agent_args(
         &self,
-        node: &NodeName,
+        (node, address): (&NodeName, Ipv4Addr),
         extra: &str,
         ticket: &Ticket,
     ) -> Result<String, TemplateError> {
         let fields = self.fields(node)?;
         let url = volund_fields(fields, ticket).url;
-        let (ticket, NodeFields { address, prefix, mac, .. }) = (ticket.reveal(), fields);
+        let (ticket, NodeFields { prefix, mac, .. }) = (ticket.reveal(), fields);
         let boot_if = mac.hyphenated();
         let gateway = fields.router.map(|router| format!(" {GATEWAY_ARG}={router}"));
         let gateway = gateway.unwrap_or_default();
@@ -179,13 +183,13 @@ impl Templates {
         &self,
         what: &str,
         text: &str,
-        node: &NodeName,
+        (node, at): (&NodeName, Ipv4Addr),
         ticket: &Ticket,
     ) -> Result<String, TemplateError> {
-        let node = self.fields(node)?;
+        let node = NodeFields { address: Some(at), ..self.fields(node)?.clone() };
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let context = Context { node, volund: volund_fields(node, ticket) };
+        let context = Context { node: &node, volund: volund_fields(&node, ticket) };
         let context = minijinja::value::Serde(context);
         environment.render_str(text, context).map_err(|error| TemplateError::Template {
             what: what.to_owned(),
@@ -210,8 +214,9 @@ impl Render for Templates {
         node: &NodeSpec,
         profile: &ProfileName,
         ticket: &Ticket,
+        at: Ipv4Addr,
     ) -> Result<StoredScript, String> {
-        self.make(&node.name, profile, ticket).map_err(|error| error.to_string())
+        self.make(&node.name, profile, ticket, at).map_err(|error| error.to_string())
     }
 }
 
@@ -230,7 +235,7 @@ mod tests {
         let name: NodeName = "bld-003".parse().unwrap();
         let node = NodeFields {
             name: name.clone(),
-            address: Ipv4Addr::new(192, 0, 2, 77),
+            address: Some(Ipv4Addr::new(192, 0, 2, 77)),
             prefix: 24,
             mac: "9c:8e:99:00:03:01".parse().unwrap(),
             router: None,
@@ -241,9 +246,12 @@ mod tests {
         Templates::new([("debian".parse().unwrap(), payload)].into(), [(name, node)].into())
     }
 
+    /// Where the node boots from: another address than the declared one.
+    const AT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 99);
+
     fn make(templates: &Templates) -> Result<StoredScript, TemplateError> {
         let ticket = Ticket::from_random([0xab; 16]);
-        templates.make(&"bld-003".parse().unwrap(), &"debian".parse().unwrap(), &ticket)
+        templates.make(&"bld-003".parse().unwrap(), &"debian".parse().unwrap(), &ticket, AT)
     }
 
     #[test]
@@ -259,7 +267,7 @@ mod tests {
     fn the_agent_gets_url_ticket_address_and_boot_interface() {
         let script = make(&templates(Args::Agent("console=ttyS0".to_owned()), "")).unwrap();
         let want = "console=ttyS0 volund.url=http://192.0.2.1:8067 \
-                    volund.ticket=abababababababababababababababab volund.ip=192.0.2.77/24 \
+                    volund.ticket=abababababababababababababababab volund.ip=192.0.2.99/24 \
                     BOOTIF=01-9c-8e-99-00-03-01";
         assert_eq!(script.args, want);
     }

@@ -81,7 +81,7 @@ async fn document(
 ) -> Result<Document, pxe::Refused> {
     let grant = engine.document(ticket, name, from).await;
     let grant = grant.map_err(|refused| pxe::Refused { why: sentence(refused).1 })?;
-    let text = templates.document(&grant.node, &grant.profile, &grant.name, &grant.ticket);
+    let text = templates.document(&grant.node, &grant.profile, &grant.name, &grant.ticket, grant.from);
     let text = text.map_err(|error| pxe::Refused { why: error.to_string() })?;
     let content_type = "text/plain; charset=utf-8".to_owned();
     Ok(Document { content_type, bytes: text.into_bytes() })

@@ -66,7 +66,7 @@ fn node_spec(config: &Config, node: &Node) -> NodeSpec {
     };
     NodeSpec {
         name: node.name.clone(),
-        address: node.address,
+        address: Some(node.address),
         efi: node.boot_mode == BootMode::Uefi,
         protected,
         profiles: node.profiles.clone(),
@@ -136,7 +136,7 @@ fn node_fields(config: &Config, node: &Node, http: &BTreeMap<String, SocketAddr>
     let seat = node.seat.as_ref();
     NodeFields {
         name: node.name.clone(),
-        address: node.address,
+        address: Some(node.address),
         prefix: network.map_or(32, |network| network.subnet.prefix),
         mac: node.macs.first().copied().unwrap_or(MacAddr([0; 6])),
         router: network.and_then(|network| network.router),

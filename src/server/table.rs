@@ -46,7 +46,7 @@ impl Table {
 /// The node's entry as it is to be, if that is another one than `table` has.
 fn changed(table: &BootTable, state: &NodeState, intent: BootIntent) -> Option<BootEntry> {
     let node: &NodeName = &state.spec.name;
-    let old = table.by_address.get(&state.spec.address).filter(|entry| entry.node == *node)?;
+    let old = table.by_node.get(node)?;
     let new = BootEntry { intent, attempt: state.attempt(), ..BootEntry::clone(old) };
     (new != **old).then_some(new)
 }

@@ -3,7 +3,7 @@
 //! Inside one attempt the same answer as often as asked; the next attempt spends the ticket; nothing that installs
 //! or wipes is ever a settled answer; when unsure, the local disk.
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use model::{
     BootAnswer, BootScript, NodeName, ProfileName, RootKind, Ticket, UnixMillis, boot::AttemptId,
@@ -35,6 +35,8 @@ pub struct Issued {
     pub profile: ProfileName,
     /// The ticket.
     pub ticket: Ticket,
+    /// The address it was given to, and is good from alone.
+    pub from: Ipv4Addr,
     /// The script.
     pub script: StoredScript,
     /// Whether the ticket still opens anything.

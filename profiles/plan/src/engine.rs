@@ -7,7 +7,10 @@ mod resume;
 mod seen;
 mod wish;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+};
 
 use model::{NodeName, ProfileName, Ticket, UnixMillis, boot::BootIntent};
 
@@ -23,7 +26,7 @@ pub use wish::refuse_wish;
 
 /// Turns a profile's templates into a script. Pure, given the configuration; the engine keeps what it made.
 pub trait Render: Send {
-    /// The script that starts `profile` on `node` under `ticket`.
+    /// The script that starts `profile` on `node`, which is at the address `at`, under `ticket`.
     ///
     /// # Errors
     /// A sentence that names template, line and remedy.
@@ -32,6 +35,7 @@ pub trait Render: Send {
         node: &NodeSpec,
         profile: &ProfileName,
         ticket: &Ticket,
+        at: Ipv4Addr,
     ) -> Result<StoredScript, String>;
 }
 

@@ -167,6 +167,8 @@ pub struct DocumentGrant {
     pub name: String,
     /// The ticket it is asked under.
     pub ticket: Ticket,
+    /// The address it goes to: the one the ticket was given to.
+    pub from: Ipv4Addr,
 }
 
 /// What the agent hears.

@@ -88,8 +88,9 @@ impl ProfileSpec {
 pub struct NodeSpec {
     /// Name.
     pub name: NodeName,
-    /// Reserved address on the boot network: tickets are good from here only.
-    pub address: Ipv4Addr,
+    /// Its reserved address on the boot network: it is answered at this one only. `None` where another server gives
+    /// the addresses and none was declared: then it is answered where the boot services saw it.
+    pub address: Option<Ipv4Addr>,
     /// Whether its firmware is UEFI.
     pub efi: bool,
     /// Why its owner protects it.

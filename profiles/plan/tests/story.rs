@@ -27,12 +27,13 @@ impl Render for Plain {
         _: &NodeSpec,
         profile: &ProfileName,
         ticket: &Ticket,
+        at: Ipv4Addr,
     ) -> Result<StoredScript, String> {
         Ok(StoredScript {
             title: profile.to_string(),
             kernel: format!("/i/{profile}/vmlinuz"),
             initrds: vec![],
-            args: format!("volund.ticket={}", ticket.reveal()),
+            args: format!("volund.ticket={} volund.ip={at}", ticket.reveal()),
         })
     }
 }
@@ -63,7 +64,7 @@ fn specs() -> Specs {
 fn node() -> NodeState {
     NodeState::new(NodeSpec {
         name: name("bld-003"),
-        address: ADDRESS,
+        address: Some(ADDRESS),
         efi: false,
         protected: None,
         profiles: ["inspect", "local", "debian", "ramdisk"].map(|p| p.parse().unwrap()).to_vec(),
@@ -486,6 +487,34 @@ fn a_ticket_is_good_from_the_nodes_own_address_only() {
     let made_up = Ticket::from_random([0xee; 16]);
     assert!(matches!(bench.agent(&made_up, ADDRESS, claim("n1")), Err(Refused::Forbidden(_))));
     assert_eq!(bench.phase(), Phase::Installing, "a stranger cannot disturb a switch");
+}
+
+#[test]
+fn where_another_server_gives_the_addresses_a_ticket_is_good_where_it_was_given() {
+    let mut bench = Bench::new(false);
+    let mut learns = node();
+    learns.spec.address = None;
+    bench.engine = Engine::new(specs(), vec![learns], Box::new(Plain));
+    bench.wish("inspect");
+    bench.settle(30);
+    let attempt = bench.now;
+    bench.dhcp(attempt);
+    let [rom, ipxe, laptop] = [50, 51, 200].map(|last| Ipv4Addr::new(192, 0, 2, last));
+    let told = |answer: &BootAnswer| match answer {
+        BootAnswer::Kernel(script) => script.args.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = bench.ask_from(rom, attempt);
+    assert!(told(&first).ends_with("volund.ip=192.0.2.50"), "{first:?}");
+    let moved = bench.ask_from(ipxe, attempt);
+    assert!(told(&moved).ends_with("volund.ip=192.0.2.51"), "{moved:?}");
+    let ticket = ticket(&moved);
+    for stranger in [rom, laptop] {
+        assert!(matches!(bench.agent(&ticket, stranger, claim("n1")), Err(Refused::Forbidden(_))));
+    }
+    bench.agent(&ticket, ipxe, claim("n1")).unwrap();
+    assert!(is_local(&bench.ask_from(laptop, attempt)), "the boot has begun elsewhere");
+    bench.agent(&ticket, ipxe, AgentSays::Report(Box::new(report("n1")))).unwrap();
 }
 
 #[test]

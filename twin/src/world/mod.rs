@@ -12,6 +12,7 @@ mod people;
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    net::Ipv4Addr,
     time::Duration,
 };
 
@@ -104,6 +105,7 @@ impl Render for SimRender {
         _node: &NodeSpec,
         profile: &ProfileName,
         ticket: &Ticket,
+        _at: Ipv4Addr,
     ) -> Result<StoredScript, String> {
         Ok(StoredScript {
             title: format!("starts {profile}"),
@@ -302,7 +304,7 @@ impl SimWorld {
     fn show(&mut self, name: &NodeName, what: Sighted) {
         let Some(node) = self.nodes.get(name) else { return };
         let asks = matches!(what, Sighted::DhcpIn { .. });
-        let address = self.specs.nodes.get(name).map(|spec| spec.address);
+        let address = self.specs.nodes.get(name).and_then(|spec| spec.address);
         let sighting = Sighting {
             at: self.now,
             node: Some(name.clone()),
@@ -330,7 +332,7 @@ impl SimWorld {
         }
         let asked = self.nodes.get(name).zip(self.specs.nodes.get(name));
         let Some((node, spec)) = asked else { return };
-        let (mac, from) = (node.mac(), spec.address);
+        let (mac, Some(from)) = (node.mac(), spec.address) else { return };
         let attempt = AttemptId(node.attempt().unwrap_or(now));
         let token = self.token(Waiter::Node(name.clone()));
         let ask = BootAsk { node: name.clone(), mac, from, attempt, at: now };
@@ -338,7 +340,7 @@ impl SimWorld {
     }
 
     fn say(&mut self, name: &NodeName, ticket: Ticket, says: AgentSays) {
-        let Some(from) = self.specs.nodes.get(name).map(|spec| spec.address) else { return };
+        let Some(from) = self.specs.nodes.get(name).and_then(|spec| spec.address) else { return };
         let token = self.token(Waiter::Node(name.clone()));
         self.arrived.push_back(Input::Agent { token, ticket, from, says });
     }

@@ -31,7 +31,7 @@ fn specs(nodes: u8) -> Specs {
     ];
     let nodes = (1..=nodes).map(|number| NodeSpec {
         name: name(&format!("bld-{number:03}")),
-        address: Ipv4Addr::new(192, 0, 2, 10 + number),
+        address: Some(Ipv4Addr::new(192, 0, 2, 10 + number)),
         efi: false,
         protected: None,
         profiles: ["inspect", "local", "debian", "ramdisk"].map(profile).to_vec(),

@@ -44,8 +44,8 @@ impl Engine {
         let Some(state) = self.nodes.get(&ask.node) else {
             return BootAnswer::Local { why: format!("there is no node {}", ask.node) };
         };
-        if state.spec.address != ask.from {
-            let why = format!("{} is not the address of {}", ask.from, ask.node);
+        if let Some(own) = state.spec.address.filter(|own| *own != ask.from) {
+            let why = format!("{} asks from {}, and its address is {own}", ask.node, ask.from);
             return BootAnswer::Local { why };
         }
         let settled = state.settled.as_ref().and_then(|name| self.profiles.get(name));
@@ -72,7 +72,7 @@ impl Engine {
                 output.effects.push(Effect { node, cause, act: Act::ReadPower, not_before: now });
                 BootAnswer::Wait { why }
             }
-            Verdict::Repeat => self.repeat(&ask.node, now, output),
+            Verdict::Repeat => self.repeat(ask, now, output),
             Verdict::Loop(reason) => {
                 let remedy = "look at its console: the kernel does not start".to_owned();
                 self.advance(
@@ -90,13 +90,33 @@ impl Engine {
         }
     }
 
-    fn repeat(&mut self, node: &NodeName, now: UnixMillis, output: &mut Output) -> BootAnswer {
-        let last = self.nodes.get(node).and_then(|state| state.last.clone());
-        self.advance(node, Event::ScriptGiven, now, output);
+    fn repeat(&mut self, ask: &BootAsk, now: UnixMillis, output: &mut Output) -> BootAnswer {
+        if let Err(why) = self.follow(ask, output) {
+            return BootAnswer::Local { why };
+        }
+        let last = self.nodes.get(&ask.node).and_then(|state| state.last.clone());
+        self.advance(&ask.node, Event::ScriptGiven, now, output);
         match last {
             Some(last) => last.answer(),
             None => BootAnswer::Local { why: "nothing was ordered".to_owned() },
         }
+    }
+
+    /// Where another server gives the addresses, ROM and iPXE of one boot may get two: the ticket follows to the
+    /// second, as long as nobody can have used it at the first.
+    fn follow(&mut self, ask: &BootAsk, output: &mut Output) -> Result<(), String> {
+        let Some(state) = self.nodes.get_mut(&ask.node) else { return Ok(()) };
+        let Some(last) = state.last.as_mut().filter(|last| last.from != ask.from) else {
+            return Ok(());
+        };
+        if last.nonce.is_some() || last.kernel_whole.is_some() {
+            return Err(format!("this boot was answered at {} and has begun there", last.from));
+        }
+        let script = self.render.script(&state.spec, &last.profile, &last.ticket, ask.from);
+        last.script = script.map_err(|fault| format!("its boot script cannot be made: {fault}"))?;
+        last.from = ask.from;
+        output.records.push(Record::Issued(Box::new(last.clone())));
+        Ok(())
     }
 
     /// A later attempt was told to boot locally: the ticket of the earlier one opens nothing any more.
@@ -119,7 +139,7 @@ impl Engine {
         let Some(state) = self.nodes.get_mut(&ask.node) else {
             return BootAnswer::Local { why: format!("there is no node {}", ask.node) };
         };
-        let script = match self.render.script(&state.spec, &profile, &ticket) {
+        let script = match self.render.script(&state.spec, &profile, &ticket, ask.from) {
             Ok(script) => script,
             Err(fault) => {
                 let reason = format!("the boot script of {profile} cannot be made: {fault}");
@@ -146,6 +166,7 @@ impl Engine {
             switch,
             profile,
             ticket,
+            from: ask.from,
             script,
             live: true,
             nonce: None,
@@ -183,12 +204,12 @@ impl Engine {
                 return Err(spent(&state.spec.name));
             }
             let (node, profile) = (state.spec.name.clone(), last.profile.clone());
-            Ok(DocumentGrant { node, profile, name, ticket: ticket.clone() })
+            Ok(DocumentGrant { node, profile, name, ticket: ticket.clone(), from })
         });
         output.replies.push(Reply { token, what: Replied::Document(what) });
     }
 
-    /// The node whose last ticket this is, if it is used from that node's own address.
+    /// The node whose last ticket this is, if it is used from the address it was given to.
     fn holder(&self, ticket: &Ticket, from: Ipv4Addr) -> Result<(&NodeState, &Issued), Refused> {
         let all = self.nodes.values();
         let mut held = all.filter_map(|state| state.last.as_ref().map(|last| (state, last)));
@@ -196,7 +217,7 @@ impl Engine {
         let (state, last) = found.ok_or_else(|| {
             Refused::Forbidden(format!("ticket {ticket} is unknown or belongs to an earlier boot"))
         })?;
-        if state.spec.address != from {
+        if last.from != from {
             let node = &state.spec.name;
             let text = format!("ticket {ticket} of {node} is not good from {from}");
             return Err(Refused::Forbidden(text));
