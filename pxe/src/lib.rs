@@ -14,6 +14,7 @@ mod dhcp_server;
 mod error;
 mod http_boot;
 mod packets;
+mod places;
 mod server;
 mod sightings;
 mod slots;

@@ -109,6 +109,7 @@ impl PxeServer {
             runtime: Handle::current(),
             stop,
             strangers: Mutex::default(),
+            places: Mutex::default(),
         });
         for listener in &config.listeners {
             state.status.add(listener.server);

@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use model::{
     BootAnswer, BootEntry, BootTable, MacAddr, Sighted, Sighting, UnixMillis,
-    boot::{AttemptId, BootAsk},
+    boot::{AttemptId, BootAsk, BootNetwork, DhcpMode},
 };
 use pxe_proto::attempt::Attempts;
 use tokio::{
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     calls::BootCall,
     packets::Packet,
+    places::Places,
     server::Sinks,
     sightings::SightingSink,
     slots::{Stranger, Strangers},
@@ -48,6 +49,8 @@ pub(crate) struct State {
     pub(crate) runtime: Handle,
     pub(crate) stop: CancellationToken,
     pub(crate) strangers: Mutex<Strangers>,
+    /// Where nodes were seen on networks whose addresses another server gives.
+    pub(crate) places: Mutex<Places>,
 }
 
 /// The wall clock.
@@ -59,6 +62,24 @@ pub(crate) fn now() -> UnixMillis {
 impl State {
     pub(crate) fn attempts(&self) -> MutexGuard<'_, Attempts> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a machine uses an address another server gave it.
+    pub(crate) fn saw_place(&self, address: Ipv4Addr, mac: MacAddr) {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).saw(address, mac);
+    }
+
+    /// The node that uses an address, and the network it lies in: by its reservation, or, where another server gives
+    /// the addresses, by where the node was seen last. An address seen counts more there than one declared.
+    pub(crate) fn entry_at(&self, address: Ipv4Addr) -> Option<(Arc<BootEntry>, BootNetwork)> {
+        let table = self.table.load();
+        let network = table.network_of(address)?;
+        let is_ours = matches!(network.mode, DhcpMode::Full(_) | DhcpMode::Reserved);
+        let place = || self.places.lock().unwrap_or_else(PoisonError::into_inner).at(address);
+        let seen = if is_ours { None } else { place() };
+        let entry = seen.and_then(|mac| table.by_mac.get(&mac));
+        let entry = entry.or_else(|| table.by_address.get(&address))?;
+        Some((Arc::clone(entry), network.clone()))
     }
 
     /// Asks the engine and waits at most `limit`, for a place in the channel and for the answer.
@@ -158,8 +179,8 @@ impl State {
 
     /// Tells what was seen at an address, of a node or of a stranger.
     pub(crate) fn saw_at(&self, address: Ipv4Addr, what: Sighted) {
-        match self.table.load().by_address.get(&address) {
-            Some(entry) => self.saw(entry, what),
+        match self.entry_at(address) {
+            Some((entry, _)) => self.saw(&entry, what),
             None => self.saw_stranger(None, Some(address), what),
         }
     }

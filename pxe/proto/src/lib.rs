@@ -6,7 +6,10 @@
 
 pub mod attempt;
 pub mod dhcp;
+pub mod frame;
+pub mod generated;
 pub mod ipxe;
+pub mod lease_record;
 pub mod path;
 pub mod tftp;
 
