@@ -1,6 +1,6 @@
 //! Names of files as clients spell them, and URLs as we spell them. Nothing here looks at a disk.
 
-use std::{fmt::Write, net::SocketAddr};
+use std::{collections::BTreeMap, fmt::Write, net::SocketAddr};
 
 /// Longest name taken; more is nobody's file.
 const MAX_NAME: usize = 512;
@@ -17,6 +17,58 @@ pub fn tftp_name(raw: &[u8]) -> Option<String> {
     let name = normal(&text.replace('\\', "/"))?;
     (!name.is_empty()).then_some(name)
 }
+
+/// The file of a boot table that a TFTP name ([`tftp_name`]) means, with its name there.
+///
+/// In this order: that name; the URL path of the same spelling, for loaders that fetch kernels over TFTP; the only
+/// name that differs in nothing but case; and for a second stage of shim the file of that base name, in the root
+/// or the only one, because shim makes its path up from whatever firmware left it.
+#[must_use]
+pub fn find_file<'a, V>(files: &'a BTreeMap<String, V>, name: &str) -> Option<(&'a str, &'a V)> {
+    find_exact(files, name).or_else(|| only(files, |have| have.eq_ignore_ascii_case(name))).or_else(
+        || {
+            let base = name.rsplit('/').next().filter(|base| is_second_stage(base))?;
+            find_exact(files, base)
+                .or_else(|| only(files, |have| have.eq_ignore_ascii_case(base)))
+                .or_else(|| only(files, |have| ends_with_part(have, base)))
+        },
+    )
+}
+
+/// The file of exactly this name, or of the URL path of the same spelling.
+#[must_use]
+pub fn find_exact<'a, V>(files: &'a BTreeMap<String, V>, name: &str) -> Option<(&'a str, &'a V)> {
+    let entry = files.get_key_value(name).or_else(|| files.get_key_value(&format!("/{name}")))?;
+    Some((entry.0.as_str(), entry.1))
+}
+
+/// The only file whose name without leading slash fits.
+fn only<V>(files: &BTreeMap<String, V>, fits: impl Fn(&str) -> bool) -> Option<(&str, &V)> {
+    let mut fitting = files.iter().filter(|(have, _)| fits(have.trim_start_matches('/')));
+    let (name, value) = fitting.next()?;
+    fitting.next().is_none().then_some((name, value))
+}
+
+/// Whether the last part of `path` is `base`, in whatever case.
+fn ends_with_part(path: &str, base: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(base))
+}
+
+/// Files shim or iPXE's shim asks for: the boot loader behind it, its MOK manager, its fall-back, its revocation
+/// lists and certificates (shim 15.8 to 16.1, iPXE's shim).
+#[must_use]
+pub fn is_second_stage(base: &str) -> bool {
+    let base = base.to_ascii_lowercase();
+    let Some(stem) = base.strip_suffix(".efi") else { return false };
+    let for_machine =
+        |prefix: &str| stem.strip_prefix(prefix).is_some_and(|machine| MACHINES.contains(&machine));
+    stem == "ipxe"
+        || ["grub", "mm", "fb"].into_iter().any(for_machine)
+        || ["revocations", "shim_certificate"].into_iter().any(|start| stem.starts_with(start))
+}
+
+/// How UEFI file names end for each machine type (UEFI, 3.5.1.1).
+const MACHINES: [&str; 6] = ["x64", "aa64", "ia32", "arm", "riscv64", "loongarch64"];
 
 /// A request target of HTTP in the spelling of the boot table (leading slash, decoded, `//` collapsed), and its
 /// query as sent.
@@ -110,6 +162,49 @@ mod tests {
     }
 
     #[test]
+    fn a_name_means_one_file_or_none() {
+        let files = BTreeMap::from(
+            [
+                "snponly.efi",
+                "boot/Twice.bin",
+                "boot/twice.bin",
+                "debian/grubx64.efi",
+                "debian/mmx64.efi",
+                "other/mmx64.efi",
+                "mmaa64.efi",
+                "x/mmaa64.efi",
+                "arm/ipxe.efi",
+                "/i/inspect/kernel",
+            ]
+            .map(|name| (name.to_owned(), ())),
+        );
+        let cases = [
+            ("snponly.efi", Some("snponly.efi")),
+            ("SNPONLY.EFI", Some("snponly.efi")),
+            ("i/inspect/kernel", Some("/i/inspect/kernel")),
+            ("boot/twice.bin", Some("boot/twice.bin")),
+            ("boot/TWICE.bin", None),
+            ("debian/grubx64.efi", Some("debian/grubx64.efi")),
+            ("grubx64.efi", Some("debian/grubx64.efi")),
+            ("\u{fffd}V/EFI/grubx64.efi", Some("debian/grubx64.efi")),
+            ("EFI/BOOT/GRUBX64.EFI", Some("debian/grubx64.efi")),
+            ("EFI/BOOT/grubaa64.efi", None),
+            ("EFI/mmx64.efi", None),
+            ("EFI/mmaa64.efi", Some("mmaa64.efi")),
+            ("ipxe.efi", Some("arm/ipxe.efi")),
+            ("EFI/revocations_sbat.efi", None),
+            ("shim_certificate_0.efi", None),
+            ("EFI/snponly.efi", None),
+            ("x64.efi", None),
+            ("grub/x86_64-efi/command.lst", None),
+            ("", None),
+        ];
+        for (name, want) in cases {
+            assert_eq!(find_file(&files, name).map(|(name, ())| name), want, "{name}");
+        }
+    }
+
+    #[test]
     fn request_targets_come_in_many_spellings() {
         let cases = [
             ("/boot.ipxe?mac=02-00", Some(("/boot.ipxe", "mac=02-00"))),
@@ -139,6 +234,16 @@ mod tests {
             let url = url("192.0.2.1:8067".parse().unwrap(), &path);
             prop_assert!(url.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%:".contains(&b)));
             prop_assert_eq!(http_path(&url), Some((path, "")));
+        }
+
+        #[test]
+        fn only_names_of_the_table_are_found(
+            names in proptest::collection::vec("[a-c/]{0,4}(ipxe.efi)?", 0..8), raw in "[A-Ca-c/]{0,4}(ipxe.efi)?",
+        ) {
+            let files: BTreeMap<String, ()> = names.into_iter().map(|name| (name, ())).collect();
+            if let Some((found, ())) = tftp_name(raw.as_bytes()).and_then(|name| find_file(&files, &name)) {
+                prop_assert!(files.contains_key(found));
+            }
         }
 
         #[test]

@@ -12,9 +12,11 @@ pub(super) fn packet(data: &[u8]) {
     assert_eq!(Packet::decode(&packet.encode()).as_ref(), Ok(&packet));
     if let Packet::Read(request) = &packet {
         black_box(request.is_octet());
-        let granted = Granted::negotiate(&request.options, 4_096, Limits::default());
+        let granted = Granted::negotiate(&request.options, 4_096, Limits::default().within(1_500, None));
         assert!((8..=1_468).contains(&granted.blksize), "{granted:?}");
-        assert!((1..=16).contains(&granted.windowsize), "{granted:?}");
+        assert!((1..=64).contains(&granted.windowsize), "{granted:?}");
+        let window = u32::from(granted.windowsize) * (u32::from(granted.blksize) + 4);
+        assert!(window <= 65_507, "{granted:?}");
         if let Some(oack) = &granted.oack {
             assert!(matches!(Packet::decode(oack), Ok(Packet::OptionAck(_))), "{oack:?}");
         }

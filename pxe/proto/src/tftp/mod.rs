@@ -4,6 +4,7 @@
 pub mod options;
 pub mod packet;
 pub mod read_transfer;
+mod timer;
 
 #[cfg(test)]
 mod read_transfer_tests;

@@ -6,18 +6,10 @@
 
 use std::time::Duration;
 
-use super::{error, options::Granted, packet::Packet};
+use super::{error, options::Granted, packet::Packet, timer::Timer};
 
-/// First time-out, before anything was measured.
-const FIRST_RTO: Duration = Duration::from_millis(100);
-/// Shortest time-out: a busy machine answers late now and then.
-const MIN_RTO: Duration = Duration::from_millis(10);
-/// Longest time-out unless the client named one.
-const MAX_RTO: Duration = Duration::from_secs(5);
-/// Times the first packet goes out again: the client may be a forged address.
-const RESENDS_UNHEARD: u32 = 4;
-/// Times a packet goes out again to a client that has answered before.
-const RESENDS_HEARD: u32 = 10;
+/// Longest time nothing is repeated to a client that asked anew.
+const DOUBT: Duration = Duration::from_secs(3);
 
 /// What follows block 65,535.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +70,11 @@ pub enum Ended {
     },
     /// The client no longer answers.
     GaveUp {
+        /// Blocks it had acknowledged.
+        blocks: u64,
+    },
+    /// The client began anew from the same port: another transfer stands for this one.
+    Superseded {
         /// Blocks it had acknowledged.
         blocks: u64,
     },
@@ -237,6 +234,22 @@ impl ReadTransfer {
         });
     }
 
+    /// The client asked once more from the same port after it had answered: it was restarted, or the network
+    /// repeated its request. Nothing is repeated for a while, so that a restarted client does not take an old block
+    /// for its first; an ACK shows that it is still here, and all goes on.
+    pub fn handle_repeated_request(&mut self, now: Duration) {
+        self.timer.postpone(now + DOUBT);
+    }
+
+    /// Another transfer to the same port stands for this one: nothing more is sent. Whoever was told the size it
+    /// asked for and comes back with another request is a probe whose end got lost.
+    pub fn handle_superseded(&mut self) {
+        let asked_only = self.handshake == Handshake::Sent && self.granted.asked_size;
+        let blocks = self.acked;
+        let ended = if asked_only { Ended::Probe } else { Ended::Superseded { blocks } };
+        self.ended.get_or_insert(ended);
+    }
+
     fn aborted(&self, code: u16, message: &[u8]) -> Ended {
         let before_data = self.handshake == Handshake::Sent && self.granted.asked_size;
         if before_data && matches!(code, error::UNDEFINED | error::OPTIONS) {
@@ -247,7 +260,7 @@ impl ReadTransfer {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Duration) {
-        if self.ended.is_some() || self.timer.resend_at.is_none_or(|at| now < at) {
+        if self.ended.is_some() || self.timer.resend_at().is_none_or(|at| now < at) {
             return;
         }
         if !self.timer.expired() {
@@ -264,110 +277,24 @@ impl ReadTransfer {
     /// sent yet.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
-        self.timer.resend_at.filter(|_| self.ended.is_none())
+        self.timer.resend_at().filter(|_| self.ended.is_none())
+    }
+
+    /// Whether the client has answered at all.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.timer.is_heard()
+    }
+
+    /// Whether the block number goes round in it: some clients stop there.
+    #[must_use]
+    pub fn wraps(&self) -> bool {
+        self.last > u64::from(u16::MAX)
     }
 
     /// How it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<&Ended> {
         self.ended.as_ref()
-    }
-}
-
-/// Round trips and time-outs.
-#[derive(Debug)]
-struct Timer {
-    resend_at: Option<Duration>,
-    rto: Duration,
-    longest: Duration,
-    /// Smoothed round trip and its variation (RFC 6298).
-    measured: Option<(Duration, Duration)>,
-    /// A packet that went out once, and when (Karn).
-    probe: Option<(u64, Duration)>,
-    rewound_at: Option<Duration>,
-    resends: u32,
-    /// Packets in a row that had to be repeated before they were acknowledged.
-    repeated: u32,
-    is_heard: bool,
-}
-
-impl Timer {
-    fn new(longest: Option<Duration>) -> Self {
-        Self {
-            resend_at: None,
-            rto: FIRST_RTO,
-            longest: longest.unwrap_or(MAX_RTO),
-            measured: None,
-            probe: None,
-            rewound_at: None,
-            resends: 0,
-            repeated: 0,
-            is_heard: false,
-        }
-    }
-
-    /// A packet went out; measured by it unless it had to be repeated.
-    fn sent(&mut self, block: u64, now: Duration) {
-        self.probe = (self.resends == 0).then_some((block, now));
-        self.resend_at = Some(now + self.rto);
-    }
-
-    fn sent_again(&mut self, now: Duration) {
-        self.probe = None;
-        self.resend_at = Some(now + self.rto);
-    }
-
-    /// Something new was acknowledged.
-    fn heard(&mut self, block: u64, now: Duration) {
-        self.is_heard = true;
-        self.settle();
-        if let Some((_, sent)) = self.probe.take_if(|(probe, _)| *probe <= block) {
-            self.measure(now.saturating_sub(sent));
-        }
-        self.resend_at = Some(now + self.rto);
-    }
-
-    /// An ACK of a repeated packet measures nothing (Karn). The doubled time-out is kept for one packet, which so
-    /// is measured cleanly if the round trip is just longer than thought; when that one too had to be repeated,
-    /// the wire loses a lot, and the time-out goes back instead of doubling for ever.
-    fn settle(&mut self) {
-        self.repeated = if self.resends == 0 { 0 } else { self.repeated + 1 };
-        if self.repeated >= 2 {
-            self.rto = (self.rto / 2_u32.saturating_pow(self.resends)).max(self.base());
-        }
-        self.resends = 0;
-    }
-
-    /// The time-out by what was measured.
-    fn base(&self) -> Duration {
-        let base = self.measured.map_or(FIRST_RTO, |(smooth, variation)| smooth + variation * 4);
-        base.clamp(MIN_RTO, self.longest)
-    }
-
-    fn measure(&mut self, trip: Duration) {
-        let (smooth, variation) = self.measured.map_or((trip, trip / 2), |(smooth, variation)| {
-            ((smooth * 7 + trip) / 8, (variation * 3 + smooth.abs_diff(trip)) / 4)
-        });
-        self.measured = Some((smooth, variation));
-        self.rto = self.base();
-    }
-
-    /// At most one step back per round trip.
-    fn may_rewind(&self, now: Duration) -> bool {
-        let trip = self.measured.map_or(FIRST_RTO, |(smooth, _)| smooth.max(MIN_RTO));
-        self.rewound_at.is_none_or(|at| now.saturating_sub(at) >= trip)
-    }
-
-    fn rewound(&mut self, now: Duration) {
-        self.rewound_at = Some(now);
-        self.probe = None;
-    }
-
-    /// The time-out passed: counts it, doubles it; false when it was one too many.
-    fn expired(&mut self) -> bool {
-        self.resends += 1;
-        self.probe = None;
-        self.rto = (self.rto * 2).min(self.longest);
-        self.resends <= if self.is_heard { RESENDS_HEARD } else { RESENDS_UNHEARD }
     }
 }
