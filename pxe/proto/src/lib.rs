@@ -6,12 +6,13 @@
 
 pub mod attempt;
 pub mod dhcp;
+pub mod doctor;
 pub mod frame;
 pub mod generated;
 pub mod ipxe;
 pub mod lease_record;
+pub mod loops;
 pub mod path;
+pub mod pcap;
+pub mod story;
 pub mod tftp;
-
-#[cfg(test)]
-mod pcap;
