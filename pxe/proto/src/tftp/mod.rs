@@ -8,6 +8,8 @@ mod timer;
 
 #[cfg(test)]
 mod read_transfer_tests;
+#[cfg(test)]
+mod wire_tests;
 
 pub use self::{
     options::{Granted, Limits},

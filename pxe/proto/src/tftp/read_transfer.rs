@@ -23,7 +23,8 @@ pub enum Wrap {
 
 impl Wrap {
     /// The number on the wire of a block counted from 1.
-    fn on_wire(self, block: u64) -> u16 {
+    #[must_use]
+    pub fn on_wire(self, block: u64) -> u16 {
         let number = match self {
             Self::Zero => block % 65_536,
             Self::One if block == 0 => 0,
@@ -201,8 +202,11 @@ impl ReadTransfer {
         if block == self.last {
             self.ended = Some(Ended::Complete);
         } else if block + 1 < self.next {
-            // Part of a window: the client misses what follows (RFC 7440, 4).
-            self.rewind(now);
+            // Part of a window: the client misses what follows (RFC 7440, 4). An answer to blocks from before the
+            // window went back says nothing about those sent since: the window moves on, and that is all.
+            if self.timer.may_rewind(now) {
+                self.rewind(now);
+            }
         } else {
             self.next = block + 1;
         }

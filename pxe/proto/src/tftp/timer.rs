@@ -93,9 +93,9 @@ impl Timer {
         self.rto = self.base();
     }
 
-    /// At most one step back per round trip.
+    /// At most one step back per round trip: an answer that comes sooner is none to what was sent again.
     pub(super) fn may_rewind(&self, now: Duration) -> bool {
-        let trip = self.measured.map_or(FIRST_RTO, |(smooth, _)| smooth.max(MIN_RTO));
+        let trip = self.measured.map_or(FIRST_RTO, |(smooth, _)| smooth);
         self.rewound_at.is_none_or(|at| now.saturating_sub(at) >= trip)
     }
 
