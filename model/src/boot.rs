@@ -202,6 +202,8 @@ pub struct BootTable {
     pub loaders: Loaders,
     /// Served files: URL path (such as `/i/inspect/vmlinuz`) or TFTP name to a file on disk.
     pub files: BTreeMap<String, PathBuf>,
+    /// SHA-256 of those files that have one declared, by the same names. Another content is not served.
+    pub digests: BTreeMap<String, [u8; 32]>,
 }
 
 /// A question to the engine: what is `node` to boot in this attempt?

@@ -11,6 +11,7 @@
 mod calls;
 mod config;
 mod dhcp_server;
+mod digests;
 mod error;
 mod http_boot;
 mod packets;

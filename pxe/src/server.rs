@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use model::BootTable;
 use pxe_proto::attempt::Attempts;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{runtime::Handle, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use crate::{
     calls::BootCall,
     config::{Listener, PxeConfig},
     dhcp_server,
+    digests::{self, Digests},
     error::PxeError,
     http_boot,
     packets::PacketSink,
@@ -28,6 +29,9 @@ use crate::{
 
 /// Bytes of datagrams the system keeps while we decide: a rack that powers on at once sends hundreds.
 const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
+
+/// HTTP connections that wait to be accepted; the system gives at most net.core.somaxconn.
+const WAITING: i32 = 4096;
 
 /// The boot services.
 #[derive(Debug)]
@@ -110,6 +114,7 @@ impl PxeServer {
             stop,
             strangers: Mutex::default(),
             places: Mutex::default(),
+            digests: Digests::default(),
         });
         for listener in &config.listeners {
             state.status.add(listener.server);
@@ -120,6 +125,8 @@ impl PxeServer {
                 Serving { server: listener.server, limits: config.tftp, wrap: listener.tftp_wrap };
             sockets.serve(serving, &state, tasks);
         }
+        let reader = Arc::clone(&state);
+        tasks.spawn_blocking(move || digests::run(&reader));
         Ok(Started { bound, status })
     }
 }
@@ -128,11 +135,7 @@ impl Sockets {
     fn bind(listener: &Listener) -> Result<Self, PxeError> {
         let Listener { server, ref interface, dhcp_port, tftp_port, http_port, .. } = *listener;
         let addr = SocketAddrV4::new(server, http_port);
-        let http =
-            TcpListener::bind(addr).map_err(|source| PxeError::bind("HTTP", addr, source))?;
-        // Linux lets accept() honour it.
-        let timed = SockRef::from(&http).set_read_timeout(Some(LOOK_UP));
-        timed.map_err(|source| PxeError::bind("HTTP", addr, source))?;
+        let http = bind_http(addr).map_err(|source| PxeError::bind("HTTP", addr, source))?;
         Ok(Self {
             dhcp: dhcp_port
                 .map(|port| bind_dhcp(server, port, interface.as_deref()))
@@ -174,6 +177,18 @@ impl Sockets {
 fn bind_dhcp(server: Ipv4Addr, port: u16, interface: Option<&str>) -> Result<UdpSocket, PxeError> {
     let address = if interface.is_some() { Ipv4Addr::UNSPECIFIED } else { server };
     bind_udp("DHCP", SocketAddrV4::new(address, port), interface)
+}
+
+/// With room for a rack that comes at once: the standard library keeps 128 connections that wait, and the next
+/// client would come again only after a second.
+fn bind_http(addr: SocketAddrV4) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    // Linux lets accept() honour it.
+    socket.set_read_timeout(Some(LOOK_UP))?;
+    socket.bind(&addr.into())?;
+    socket.listen(WAITING)?;
+    Ok(socket.into())
 }
 
 fn bind_udp(

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     calls::BootCall,
+    digests::Digests,
     packets::Packet,
     places::Places,
     server::Sinks,
@@ -51,6 +52,8 @@ pub(crate) struct State {
     pub(crate) strangers: Mutex<Strangers>,
     /// Where nodes were seen on networks whose addresses another server gives.
     pub(crate) places: Mutex<Places>,
+    /// SHA-256 of the files that have one declared.
+    pub(crate) digests: Digests,
 }
 
 /// The wall clock.

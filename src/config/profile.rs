@@ -50,8 +50,12 @@ pub struct Linux {
     pub root: RootKind,
     /// Kernel.
     pub kernel: PathBuf,
+    /// Its SHA-256, where it is declared: another content is not served.
+    pub kernel_sha256: Option<[u8; 32]>,
     /// Initial RAM disks, in order.
     pub initrds: Vec<PathBuf>,
+    /// Their SHA-256 in the same order, or none.
+    pub initrd_sha256: Vec<[u8; 32]>,
     /// Kernel arguments, a minijinja template.
     pub args: String,
     /// Files served to a node of this profile, by name.
@@ -165,7 +169,8 @@ enum Kind {
 }
 
 /// Keys that only a network system has.
-const LINUX_KEYS: [&str; 5] = ["root", "kernel", "initrd", "args", "files"];
+const LINUX_KEYS: [&str; 7] =
+    ["root", "kernel", "kernel_sha256", "initrd", "initrd_sha256", "args", "files"];
 
 impl RawProfile {
     pub(super) fn read(name: Spot<String>, fields: Fields<'_>, dir: &Path) -> Option<Self> {
@@ -235,7 +240,10 @@ fn read_linux(fields: &Fields<'_>, dir: &Path, files: &mut Vec<Spot<PathBuf>>) -
         fields.missing("kernel", "name the kernel's file");
     }
     let kernel = fields.path("kernel", dir);
+    let kernel_sha256 =
+        fields.text("kernel_sha256").and_then(|hash| digest(fields, "kernel_sha256", &hash));
     let initrds = fields.paths("initrd", dir);
+    let initrd_sha256 = read_initrd_digests(fields, initrds.len());
     let args = fields.text("args");
     if let Some(args) = &args {
         check_template(fields, args);
@@ -246,10 +254,34 @@ fn read_linux(fields: &Fields<'_>, dir: &Path, files: &mut Vec<Spot<PathBuf>>) -
     Some(Linux {
         root: root?.value,
         kernel: kernel?.value,
+        kernel_sha256,
+        initrd_sha256,
         initrds: initrds.into_iter().map(|initrd| initrd.value).collect(),
         args: args.map(|args| args.value).unwrap_or_default(),
         files: served,
     })
+}
+
+/// `initrd_sha256 = ["…"]`: one for each initrd, or the key is not there.
+fn read_initrd_digests(fields: &Fields<'_>, initrds: usize) -> Vec<[u8; 32]> {
+    const KEY: &str = "initrd_sha256";
+    let Some(hashes) = fields.texts(KEY) else { return vec![] };
+    if hashes.len() != initrds
+        && let Some(first) = hashes.first()
+    {
+        let what = format!("{KEY} has {} digests for {initrds} initrds", hashes.len());
+        fields.fault(&first.place, what, "write one for each initrd, in the same order");
+    }
+    hashes.iter().filter_map(|hash| digest(fields, KEY, hash)).collect()
+}
+
+fn digest(fields: &Fields<'_>, key: &str, hash: &Spot<String>) -> Option<[u8; 32]> {
+    let bytes = model::hex::decode(&hash.value).ok().and_then(|bytes| bytes.try_into().ok());
+    if bytes.is_none() {
+        let what = format!("{key} is no digest of 64 hexadecimal digits");
+        fields.fault(&hash.place, what, "`sha256sum FILE` prints it");
+    }
+    bytes
 }
 
 /// `files = { "NAME" = { template = "PATH" } or { text = "…" } }`.

@@ -328,6 +328,29 @@ fn an_empty_list_of_profiles_means_none_and_no_list_means_all() {
 }
 
 #[test]
+fn digests_of_a_profiles_files_are_one_each_in_hexadecimal() {
+    let (a, b) = ("0a".repeat(32), "0B".repeat(32));
+    let cases = [
+        (format!("kernel_sha256 = \"{a}\"\ninitrd_sha256 = [\"{b}\"]"), ""),
+        (format!("initrd_sha256 = [\"{a}\", \"{b}\"]"), "initrd_sha256 has 2 digests for 1 initrds; write one for each"),
+        ("kernel_sha256 = \"0a0a\"".to_owned(), "kernel_sha256 is no digest of 64 hexadecimal digits; `sha256sum FILE` prints it"),
+        (format!("initrd_sha256 = \"{a}\""), "initrd_sha256 has to be a list"),
+    ];
+    for (keys, want) in cases {
+        let dir = good();
+        let text = GOOD.replace("root = \"ram\"\n", &format!("root = \"ram\"\n{keys}\n"));
+        fs::write(dir.file("volund.toml"), text).unwrap();
+        let told = faults(&dir, CheckOptions::default());
+        assert!(told.contains(want) && told.is_empty() == want.is_empty(), "{keys}: {told}");
+        if want.is_empty() {
+            let config = load(&dir.0).unwrap_or_else(|faults| panic!("{faults}"));
+            let Boots::Linux(linux) = &config.profiles["ram"].boots else { panic!() };
+            assert_eq!((linux.kernel_sha256, &*linux.initrd_sha256), (Some([10; 32]), &[[11; 32]][..]));
+        }
+    }
+}
+
+#[test]
 fn a_secret_everybody_can_read_is_a_warning() {
     let dir = good();
     fs::set_permissions(dir.file("pw"), fs::Permissions::from_mode(0o644)).unwrap();

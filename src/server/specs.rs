@@ -169,6 +169,20 @@ pub(super) fn files(config: &Config) -> BTreeMap<String, PathBuf> {
     files
 }
 
+/// The SHA-256 of those served files that have one declared, by the same names.
+fn digests(config: &Config) -> BTreeMap<String, [u8; 32]> {
+    let mut digests = BTreeMap::new();
+    for profile in config.profiles.values() {
+        let Boots::Linux(linux) = &profile.boots else { continue };
+        let name = &profile.name;
+        digests.extend(linux.kernel_sha256.map(|digest| (format!("/i/{name}/kernel"), digest)));
+        let initrds = linux.initrd_sha256.iter().enumerate();
+        digests
+            .extend(initrds.map(|(index, digest)| (format!("/i/{name}/initrd{index}"), *digest)));
+    }
+    digests
+}
+
 /// The boot table with every node told to boot locally; intents come from the engine.
 #[must_use]
 pub(super) fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -> BootTable {
@@ -181,6 +195,7 @@ pub(super) fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -
         networks: config.networks.iter().map(network).collect(),
         loaders: Loaders(config.loaders.names.clone()),
         files: files(config),
+        digests: digests(config),
         ..BootTable::default()
     };
     for node in config.nodes.values() {

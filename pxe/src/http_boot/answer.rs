@@ -1,15 +1,17 @@
 //! What each path answers.
 
-use std::{fs::File, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use model::{BootAnswer, BootEntry, BootIntent, MacAddr, Sighted, Ticket, boot::BootNetwork};
 use pxe_proto::{attempt::DhcpOf, ipxe, path::http_path};
 
-use super::request::{Method, Request};
+use super::{
+    files::{self, Served},
+    request::{Method, Request},
+};
 use crate::{
     calls::{AgentReply, BootCall},
     state::{State, now},
-    tftp_server::open,
 };
 
 /// How long a document or an agent's call may take.
@@ -30,12 +32,12 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum Body {
     Bytes(Vec<u8>),
-    /// A file of the table, and its length when it was opened.
-    File(File, u64),
+    /// A file of the table.
+    File(Box<Served>),
 }
 
 impl Answer {
-    fn text(status: u16, shown: &str, text: impl Into<String>) -> Self {
+    pub(super) fn text(status: u16, shown: &str, text: impl Into<String>) -> Self {
         let body = Body::Bytes(text.into().into_bytes());
         Self { status, content_type: TEXT.to_owned(), body, shown: shown.to_owned() }
     }
@@ -57,6 +59,8 @@ pub(super) fn reason(status: u16) -> &'static str {
         200 => "OK",
         202 => "Accepted",
         204 => "No Content",
+        206 => "Partial Content",
+        304 => "Not Modified",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",
@@ -66,7 +70,9 @@ pub(super) fn reason(status: u16) -> &'static str {
         409 => "Conflict",
         410 => "Gone",
         411 => "Length Required",
+        412 => "Precondition Failed",
         413 => "Content Too Large",
+        416 => "Range Not Satisfiable",
         422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
@@ -96,26 +102,8 @@ pub(super) fn answer(state: &State, request: &mut Request, from: Ipv4Addr) -> An
     {
         return agent(state, request, verb, from);
     }
-    match reads.then(|| file(state, &path)).flatten() {
-        Some(body) => {
-            let content_type = "application/octet-stream".to_owned();
-            Answer { status: 200, content_type, body, shown: path }
-        }
-        None => Answer::not_found(&path),
-    }
-}
-
-/// A file of the table, by its URL path or by its TFTP name.
-fn file(state: &State, path: &str) -> Option<Body> {
-    let table = state.table.load();
-    let named = table.files.get(path).or_else(|| table.files.get(path.trim_start_matches('/')))?;
-    match open(named) {
-        Ok((file, length)) => Some(Body::File(file, length)),
-        Err(error) => {
-            tracing::warn!(path, file = %named.display(), %error, "a served file cannot be read");
-            None
-        }
-    }
+    let file = reads.then(|| files::file(state, request, &path, from)).flatten();
+    file.unwrap_or_else(|| Answer::not_found(&path))
 }
 
 /// The script of the node that has this address. The address is the proof, as far as there is one; a `mac` in

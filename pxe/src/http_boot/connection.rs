@@ -2,7 +2,6 @@
 //! is not known.
 
 use std::{
-    fs::File,
     io::{self, Read, Write},
     net::{Ipv4Addr, Shutdown, TcpStream},
     time::{Duration, Instant},
@@ -13,6 +12,7 @@ use rustix::fs::sendfile;
 
 use super::{
     answer::{Answer, Body, answer, reason},
+    files::Served,
     request::{Method, NoRequest, Request, Requests},
 };
 use crate::state::{State, now};
@@ -21,8 +21,13 @@ use crate::state::{State, now};
 const READ_TIME: Duration = Duration::from_secs(20);
 /// How long one write may make no progress.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Bytes handed to sendfile at once.
+/// Bytes handed to sendfile at once, and to a client that took a second for so many.
 const CHUNK: usize = 1024 * 1024;
+const SLOW_CHUNK: usize = 64 * 1024;
+/// A file up to this size goes out in one write with its head.
+const SMALL: u64 = 32 * 1024;
+/// Bytes in a second that a client has to take after its first minute, or a slow one could hold its place for ever.
+const SLOWEST: u64 = 4 * 1024;
 
 /// Serves a connection to its end. A reset by the client is normal: UEFI ends every boot so.
 pub(super) fn serve(state: &State, stream: TcpStream, from: Ipv4Addr) {
@@ -88,8 +93,18 @@ fn handle(state: &State, stream: &TcpStream, mut request: Request, from: Ipv4Add
     let keep = if request.keeps_alive { Keep::Alive } else { Keep::Closes };
     let sent = send(stream, request.method, keep, &answer);
     let is_whole = tell(state, from, request.method.as_str(), &answer, &sent, begun);
-    if is_whole && request.method == Method::Get && matches!(answer.body, Body::File(..)) {
-        note_whole_file(state, from, &answer.shown);
+    if let (true, Method::Get, Body::File(file)) = (is_whole, request.method, &answer.body) {
+        if file.has_changed() {
+            let path = &answer.shown;
+            let why = format!(
+                "{path} was written to while it was sent; replace files by renaming a new one over them"
+            );
+            state.saw_at(from, Sighted::Refused { why });
+            return false;
+        }
+        if file.reaches_end() {
+            note_whole_file(state, from, &answer.shown);
+        }
     }
     is_whole && keep == Keep::Alive
 }
@@ -98,25 +113,36 @@ fn handle(state: &State, stream: &TcpStream, mut request: Request, from: Ipv4Add
 fn send(stream: &TcpStream, method: Method, keep: Keep, answer: &Answer) -> Sent {
     let of = match &answer.body {
         Body::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        Body::File(_, length) => *length,
+        Body::File(file) => file.length,
     };
     let mut out = head(answer, of, keep).into_bytes();
+    let begins = out.len();
     let is_head = method == Method::Head;
-    if let (Body::Bytes(bytes), false) = (&answer.body, is_head) {
-        out.extend_from_slice(bytes);
+    match &answer.body {
+        _ if is_head => (),
+        Body::Bytes(bytes) => out.extend_from_slice(bytes),
+        Body::File(file) if file.length <= SMALL => match file.bytes() {
+            Ok(bytes) => out.extend_from_slice(&bytes),
+            Err(error) => tracing::warn!(path = answer.shown, %error, "a file cannot be read"),
+        },
+        Body::File(_) => (),
     }
     if let Err(error) = (&*stream).write_all(&out) {
         tracing::debug!(path = answer.shown, %error, "answer cut short");
         return Sent { bytes: 0, of: of.max(1) };
     }
-    match &answer.body {
-        _ if is_head => Sent { bytes: 0, of: 0 },
-        Body::Bytes(_) => Sent { bytes: of, of },
-        Body::File(file, length) => Sent { bytes: send_file(stream, file, *length), of },
+    let bytes = match &answer.body {
+        _ if is_head => return Sent { bytes: 0, of: 0 },
+        Body::File(file) if file.length > SMALL => send_file(stream, file),
+        Body::Bytes(_) | Body::File(_) => u64::try_from(out.len() - begins).unwrap_or(u64::MAX),
+    };
+    if bytes < of && matches!(&answer.body, Body::File(file) if file.has_changed()) {
+        tracing::warn!(path = answer.shown, "a file shrank while it was sent: connection closed");
     }
+    Sent { bytes, of }
 }
 
-/// Status line and headers. None is empty, the length is always there.
+/// Status line and headers. None is empty; the length is always there, but where there can be no body (RFC 9110, 8.6).
 fn head(answer: &Answer, length: u64, keep: Keep) -> String {
     let Answer { status, content_type, .. } = answer;
     let connection = match keep {
@@ -129,30 +155,49 @@ fn head(answer: &Answer, length: u64, keep: Keep) -> String {
         503 => "Retry-After: 1\r\n",
         _ => "",
     };
+    let length = match status {
+        204 | 304 => String::new(),
+        _ => format!("Content-Length: {length}\r\n"),
+    };
+    let own = match &answer.body {
+        Body::Bytes(_) => "Cache-Control: no-store\r\n",
+        Body::File(file) => &file.head,
+    };
     format!(
-        "HTTP/1.1 {status} {}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\n{extra}Connection: {connection}\r\n\r\n",
+        "HTTP/1.1 {status} {}\r\nContent-Type: {content_type}\r\n{length}{own}{extra}\
+         Connection: {connection}\r\n\r\n",
         reason(*status)
     )
 }
 
-/// Sends a file; the bytes the system took. Fewer than `length` when the client goes away, stalls, or the file
-/// shrank meanwhile.
-fn send_file(stream: &TcpStream, file: &File, length: u64) -> u64 {
-    let mut offset = 0;
-    while offset < length {
-        let left = usize::try_from(length - offset).unwrap_or(CHUNK).min(CHUNK);
-        match sendfile(stream, file, Some(&mut offset), left) {
+/// Sends a file, or a part of it; the bytes the system took. Fewer when the client goes away, stalls or dawdles, or
+/// the file shrank meanwhile.
+fn send_file(stream: &TcpStream, file: &Served) -> u64 {
+    let begun = Instant::now();
+    let (mut offset, end) = (file.first, file.first + file.length);
+    let mut chunk = CHUNK;
+    while offset < end {
+        let left = usize::try_from(end - offset).unwrap_or(chunk).min(chunk);
+        let since = begun.elapsed();
+        match sendfile(stream, file.file(), Some(&mut offset), left) {
             Ok(0) => break,
             Ok(_) | Err(rustix::io::Errno::INTR) => (),
             Err(error) => {
                 let error = io::Error::from(error);
-                tracing::debug!(%error, offset, length, "file cut short");
+                tracing::debug!(%error, offset, end, "file cut short");
                 break;
             }
         }
+        let took = begun.elapsed();
+        // One call can wait for as long as the client dawdles: the smaller it is, the sooner we look again.
+        chunk = if took - since > Duration::from_secs(1) { SLOW_CHUNK } else { CHUNK };
+        let least = took.as_secs().saturating_sub(60).saturating_mul(SLOWEST);
+        if offset - file.first < least {
+            tracing::debug!(offset, end, "file cut short: the client takes it too slowly");
+            break;
+        }
     }
-    offset
+    offset - file.first
 }
 
 /// Tells how an answer ended; whether it was whole.
@@ -187,7 +232,7 @@ fn tell(
 /// started without another request, and the count of unacknowledged bytes (SIOCOUTQ) has no safe wrapper. A sign that
 /// is missed would give an installer's script out a second time.
 fn note_whole_file(state: &State, from: Ipv4Addr, path: &str) {
-    let Some(entry) = state.table.load().by_address.get(&from).cloned() else { return };
+    let Some((entry, _network)) = state.entry_at(from) else { return };
     let at = now();
     // After a restart we do not know what the script said; the engine, asked again, says the same.
     let unanswered = state.attempts().unanswered(&entry, at);

@@ -24,7 +24,20 @@ pub(super) struct Request {
     pub(super) keeps_alive: bool,
     /// The bearer of `Authorization: Ticket …`.
     pub(super) ticket: Option<String>,
+    pub(super) conditions: Conditions,
     pub(super) body: Vec<u8>,
+}
+
+/// Headers that ask for a part of a file, or for it only if it is, or is no longer, the one the client knows.
+/// Their values as sent, lines of one name joined.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Conditions {
+    pub(super) range: Option<String>,
+    pub(super) if_range: Option<String>,
+    pub(super) if_match: Option<String>,
+    pub(super) if_none_match: Option<String>,
+    pub(super) if_modified_since: Option<String>,
+    pub(super) if_unmodified_since: Option<String>,
 }
 
 /// What we answer.
@@ -131,6 +144,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Head>, NoRequest> {
         let named = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
         named.map(|header| str::from_utf8(header.value).unwrap_or_default().trim()).collect()
     };
+    let one = |name: &str| Some(all(name).join(", ")).filter(|value| !value.is_empty());
     let is_modern = head.version == Some(1);
     let closes = all("connection").iter().any(|value| has_token(value, "close"));
     let ticket = all("authorization").first().and_then(|value| value.strip_prefix("Ticket "));
@@ -143,6 +157,14 @@ fn parse(bytes: &[u8]) -> Result<Option<Head>, NoRequest> {
             target: head.path.unwrap_or_default().to_owned(),
             keeps_alive: is_modern && !closes,
             ticket: ticket.map(|ticket| ticket.trim().to_owned()),
+            conditions: Conditions {
+                range: one("range"),
+                if_range: one("if-range"),
+                if_match: one("if-match"),
+                if_none_match: one("if-none-match"),
+                if_modified_since: one("if-modified-since"),
+                if_unmodified_since: one("if-unmodified-since"),
+            },
             body: vec![],
         },
     }))

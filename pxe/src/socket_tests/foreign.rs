@@ -1,4 +1,4 @@
-//! Foreign clients against our servers: curl, and a prober of TFTP's edges.
+//! Foreign clients against our servers: curl, wget, Python's http.client, and a prober of TFTP's edges.
 
 use std::{path::PathBuf, process::Command};
 
@@ -54,6 +54,65 @@ async fn curl_reads_the_same_bytes_over_http_and_tftp() {
             assert!(got == content, "tftp {blksize}: {} bytes", got.len());
         }
     }
+}
+
+/// Each line it prints is a fault. Argument: HOST:PORT.
+const PYTHON_CLIENT: &str = r#"
+import http.client, sys
+client = http.client.HTTPConnection(sys.argv[1], timeout=20)
+def ask(method, headers={}):
+    client.request(method, "/image", headers=headers)
+    answer = client.getresponse()
+    return answer, answer.read()
+def want(is_so, what):
+    if not is_so:
+        print(what)
+head, nothing = ask("HEAD")
+first, whole = ask("GET")
+socket = client.sock
+want(socket is not None, "closed after the first answers")
+want(nothing == b"" and head.getheader("Content-Length") == str(len(whole)), "HEAD")
+want(dict(head.getheaders()) == dict(first.getheaders()), "HEAD and GET have other headers")
+part, middle = ask("GET", {"Range": "bytes=1000-1999"})
+want((part.status, middle) == (206, whole[1000:2000]), "a part")
+want(part.getheader("Content-Range") == "bytes 1000-1999/%d" % len(whole), "Content-Range")
+beyond, nothing = ask("GET", {"Range": "bytes=%d-" % len(whole)})
+want((beyond.status, nothing) == (416, b""), "beyond the end")
+same, nothing = ask("GET", {"If-None-Match": first.getheader("ETag")})
+want((same.status, nothing) == (304, b""), "unchanged")
+same, nothing = ask("GET", {"If-Modified-Since": first.getheader("Last-Modified")})
+want((same.status, nothing) == (304, b""), "unchanged since")
+again, content = ask("GET", {"Range": "bytes=5-", "If-Range": first.getheader("ETag")})
+want((again.status, content) == (206, whole[5:]), "If-Range")
+want(client.sock is socket, "the connection did not last")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_http_clients_take_a_download_up_again() {
+    let lab = lab();
+    let content: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
+    lab.serve("image", &content);
+    let url = format!("http://{}/image", lab.bound.http);
+    let part = run("curl", &["-sS", "--fail", "-m", "20", "-r", "2999990-", &url]);
+    assert!(part.is_none_or(|part| content.ends_with(&part) && part.len() == 10));
+    for (tool, args) in [
+        ("curl", &["-sS", "--fail", "-m", "20", "-C", "-", "-o"][..]),
+        ("wget", &["-q", "-T", "20", "-t", "1", "-c", "-O"][..]),
+    ] {
+        let half = lab.folder.0.join(tool);
+        std::fs::write(&half, &content[..1_500_000]).unwrap();
+        let args = [args, &[half.to_str().unwrap(), &url]].concat();
+        let Some(_) = run(tool, &args) else { continue };
+        assert!(std::fs::read(&half).unwrap() == content, "{tool}");
+        // Whole already: nothing is left to fetch (416). To curl with --fail that is a failure.
+        if tool == "wget" {
+            run(tool, &args);
+            assert!(std::fs::read(&half).unwrap() == content, "{tool}, again");
+        }
+    }
+    let host = lab.bound.http.to_string();
+    let faults = run("python3", &["-c", PYTHON_CLIENT, &host]).unwrap_or_default();
+    assert_eq!(String::from_utf8_lossy(&faults), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! The services over real sockets on loopback: modelled clients, an engine of a few lines, and foreign tools.
 
 mod dhcp;
+mod files;
 mod foreign;
 mod http;
 mod tftp;
