@@ -13,6 +13,8 @@ mod config;
 mod dhcp_server;
 mod digests;
 mod error;
+mod files;
+mod generated;
 mod http_boot;
 mod packets;
 mod places;
@@ -21,7 +23,7 @@ mod sightings;
 mod slots;
 mod state;
 mod status;
-mod tftp_server;
+mod tftp;
 
 #[cfg(test)]
 mod socket_tests;

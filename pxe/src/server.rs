@@ -24,7 +24,7 @@ use crate::{
     sightings::{LeaseSink, SightingSink},
     state::{LOOK_UP, State},
     status::Status,
-    tftp_server::{self, Serving},
+    tftp::{self, Serving},
 };
 
 /// Bytes of datagrams the system keeps while we decide: a rack that powers on at once sends hundreds.
@@ -162,13 +162,13 @@ impl Sockets {
 
     /// Starts a thread for each.
     fn serve(self, serving: Serving, state: &Arc<State>, tasks: &mut JoinSet<()>) {
-        let Self { dhcp, tftp, http } = self;
+        let Self { dhcp, tftp: socket, http } = self;
         if let Some(dhcp) = dhcp {
             let state = Arc::clone(state);
             tasks.spawn_blocking(move || dhcp_server::run(&state, &dhcp, serving.server));
         }
         let (tftp_state, http_state) = (Arc::clone(state), Arc::clone(state));
-        tasks.spawn_blocking(move || tftp_server::run(&tftp_state, &tftp, serving));
+        tasks.spawn_blocking(move || tftp::run(&tftp_state, &socket, serving));
         tasks.spawn_blocking(move || http_boot::run(&http_state, &http));
     }
 }
