@@ -11,7 +11,7 @@ use super::{
     range::{Validators, Wanted, wanted},
     request::{Method, Request},
 };
-use crate::{digests::Stamp, state::State};
+use crate::{digests::Stamp, files, state::State};
 
 /// What of a file is sent.
 #[derive(Debug)]
@@ -68,7 +68,11 @@ pub(super) fn file(state: &State, request: &Request, path: &str, from: Ipv4Addr)
     let by_path = table.files.get_key_value(path).map(|(name, file)| (name.as_str(), file));
     let (name, named) =
         by_path.or_else(|| find_file(&table.files, path.trim_start_matches('/')))?;
-    let (file, stamp) = match open(named) {
+    let opened = files::open(name, named).and_then(|(file, _length)| {
+        let stamp = Stamp::new(&file.metadata()?);
+        Ok((file, stamp))
+    });
+    let (file, stamp) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             tracing::warn!(path, file = %named.display(), %error, "a served file cannot be read");
@@ -82,16 +86,6 @@ pub(super) fn file(state: &State, request: &Request, path: &str, from: Ipv4Addr)
         return Some(Answer::text(503, path, "not the declared file\n"));
     }
     Some(served(request, path, file, stamp))
-}
-
-/// Opens a regular file.
-fn open(path: &Path) -> io::Result<(File, Stamp)> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok((file, Stamp::new(&metadata)))
 }
 
 /// The answer with as much of the file as was asked for. A range is one of GET (RFC 9110, 14.2): HEAD tells the

@@ -36,7 +36,7 @@ pub(super) struct Validators<'a> {
 
 /// What a request with these conditions gets of a file, in the order of RFC 9110, section 13.2.2.
 ///
-/// EDK2 resumes a download with `If-Match` or `If-Unmodified-Since`: were they passed over, half of one image
+/// EDK2 resumes a download (tianocore/edk2#6066) with `If-Match` or `If-Unmodified-Since`: were they passed over, half of one image
 /// could be joined to half of another. `If-Modified-Since` counts only when it is the very date we sent: a later
 /// one tells of a clock or a copy that is not ours.
 pub(super) fn wanted(asked: &Conditions, file: Validators<'_>) -> Wanted {
