@@ -200,6 +200,8 @@ pub struct BootTable {
     pub by_node: BTreeMap<NodeName, Arc<BootEntry>>,
     /// Loader names by architecture.
     pub loaders: Loaders,
+    /// Every loader worth trying by architecture, the one of `loaders` first. No entry: there is only that one.
+    pub ladders: BTreeMap<ClientArch, Vec<String>>,
     /// Served files: URL path (such as `/i/inspect/vmlinuz`) or TFTP name to a file on disk.
     pub files: BTreeMap<String, PathBuf>,
     /// SHA-256 of those files that have one declared, by the same names. Another content is not served.
