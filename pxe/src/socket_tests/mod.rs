@@ -5,6 +5,9 @@ mod files;
 mod foreign;
 mod http;
 mod tftp;
+mod tftp_clients;
+mod tftp_names;
+mod tftp_parallel;
 
 use std::{
     fs,
@@ -26,7 +29,9 @@ use model::{
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::{BootCall, Bound, Listener, PxeConfig, PxeServer, SightingSink, Sink, Sinks};
+use crate::{
+    BootCall, Bound, Listener, PacketSink, PxeConfig, PxeServer, SightingSink, Sink, Sinks,
+};
 
 const SERVER: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const RELAY: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
@@ -39,6 +44,7 @@ const BOUND: Duration = Duration::from_secs(20);
 struct Lab {
     bound: Bound,
     sink: SightingSink,
+    packets: PacketSink,
     table: Arc<ArcSwap<BootTable>>,
     calls: Option<mpsc::Receiver<BootCall>>,
     folder: Folder,
@@ -89,11 +95,13 @@ impl Lab {
             http_port: 0,
         };
         let mut tasks = JoinSet::new();
+        let sinks = sinks(&sink);
+        let packets = sinks.packets.clone();
         let bound = PxeServer::start(
             &PxeConfig::new(vec![listener]),
             Arc::clone(&table),
             sender,
-            sinks(&sink),
+            sinks,
             &mut tasks,
             stop.clone(),
         )
@@ -101,7 +109,8 @@ impl Lab {
         .bound
         .remove(0);
         let folder = Folder(folder);
-        let lab = Self { bound, sink, table, calls: Some(calls), folder, stop, _tasks: tasks };
+        let lab =
+            Self { bound, sink, packets, table, calls: Some(calls), folder, stop, _tasks: tasks };
         lab.table.store(Arc::new(lab.first_table()));
         lab
     }

@@ -1,7 +1,7 @@
 //! TFTP over real sockets, with packets lost by the client.
 
 use std::{
-    net::{SocketAddr, UdpSocket},
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
     time::Duration,
 };
 
@@ -10,38 +10,42 @@ use pxe_proto::tftp::{Packet, Request};
 
 use super::{BOUND, Lab, NODE, at, lines};
 
-/// A reader at the node's address.
-struct Reader {
-    socket: UdpSocket,
+/// A reader at the node's address, or another.
+pub(super) struct Reader {
+    pub(super) socket: UdpSocket,
     server: SocketAddr,
 }
 
 impl Reader {
-    fn new(lab: &Lab) -> Self {
-        let socket = UdpSocket::bind(at(NODE)).unwrap();
+    pub(super) fn new(lab: &Lab) -> Self {
+        Self::from(lab, NODE)
+    }
+
+    pub(super) fn from(lab: &Lab, address: Ipv4Addr) -> Self {
+        let socket = UdpSocket::bind(at(address)).unwrap();
         socket.set_read_timeout(Some(BOUND)).unwrap();
         Self { socket, server: lab.bound.tftp.into() }
     }
 
-    fn ask(&self, file: &[u8], options: &[(&str, &str)]) {
+    pub(super) fn ask(&self, file: &[u8], options: &[(&str, &str)]) {
         let options = options.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
         let request = Packet::Read(Request { file, mode: b"octet", options });
         self.socket.send_to(&request.encode(), self.server).unwrap();
     }
 
-    fn hear(&self) -> (Vec<u8>, SocketAddr) {
+    pub(super) fn hear(&self) -> (Vec<u8>, SocketAddr) {
         let mut buffer = vec![0; 70_000];
         let (length, from) = self.socket.recv_from(&mut buffer).unwrap();
         buffer.truncate(length);
         (buffer, from)
     }
 
-    fn say(&self, packet: &Packet<'_>, to: SocketAddr) {
+    pub(super) fn say(&self, packet: &Packet<'_>, to: SocketAddr) {
         self.socket.send_to(&packet.encode(), to).unwrap();
     }
 
     /// Reads to the end in lock-step; every `lose`th packet is thrown away as if it had not come.
-    fn read(&self, blksize: usize, lose: usize) -> Vec<u8> {
+    pub(super) fn read(&self, blksize: usize, lose: usize) -> Vec<u8> {
         let (mut file, mut next, mut count) = (vec![], 1_u16, 0);
         loop {
             let (bytes, from) = self.hear();
@@ -68,7 +72,7 @@ impl Reader {
     }
 }
 
-fn content(length: usize) -> Vec<u8> {
+pub(super) fn content(length: usize) -> Vec<u8> {
     (0..length).map(|n| u8::try_from(n * 7 % 251).unwrap()).collect()
 }
 
