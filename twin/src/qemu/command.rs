@@ -35,9 +35,14 @@ pub fn command_line(
 ) -> Vec<OsString> {
     let folder = config.folder(&machine.name);
     let mut words: Vec<OsString> = config.launcher_of(machine).iter().map(OsString::from).collect();
-    words.push(config.qemu.clone().into_os_string());
+    let (qemu, cpu) = match machine.firmware {
+        // An emulated `max` signs every pointer, which costs an emulator half its speed.
+        Firmware::UefiArm64 => (&config.qemu_arm64, "cortex-a57"),
+        Firmware::Bios | Firmware::Uefi | Firmware::UefiSecure => (&config.qemu, "max"),
+    };
+    words.push(qemu.clone().into_os_string());
     let mut arg = |text: String| words.push(text.into());
-    for text in ["-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-no-user-config"] {
+    for text in ["-accel", "tcg,thread=multi", "-cpu", cpu, "-nodefaults", "-no-user-config"] {
         arg(text.to_owned());
     }
     for text in ["-display", "none", "-vga", "none", "-monitor", "none", "-device"] {
@@ -69,6 +74,9 @@ pub fn command_line(
             arg(value);
         }
     }
+    for text in &machine.args {
+        arg(text.clone());
+    }
     words
 }
 
@@ -98,21 +106,29 @@ fn firmware(
     machine: &MachineConfig,
     folder: &Path,
 ) -> Vec<(&'static str, String)> {
-    match machine.firmware {
-        // Without graphics SeaBIOS speaks on the serial port.
-        Firmware::Bios => vec![("-machine", "pc,graphics=off".to_owned())],
-        Firmware::Uefi => {
-            let flash = |unit: u8, more: &str, file: &Path| {
-                let file = escaped(file);
-                format!("if=pflash,unit={unit},format=raw,{more}file={file}")
-            };
-            vec![
-                ("-machine", "q35".to_owned()),
-                ("-drive", flash(0, "readonly=on,", &config.ovmf_code)),
-                ("-drive", flash(1, "", &folder.join("vars.fd"))),
-            ]
-        }
+    // Without graphics SeaBIOS speaks on the serial port.
+    let Some(flash) = config.flash(machine.firmware) else {
+        return vec![("-machine", "pc,graphics=off".to_owned())];
+    };
+    let drive = |unit: u8, more: &str, file: &Path| {
+        let file = escaped(file);
+        ("-drive", format!("if=pflash,unit={unit},format=raw,{more}file={file}"))
+    };
+    let kind = match machine.firmware {
+        Firmware::UefiArm64 => "virt",
+        Firmware::UefiSecure => "q35,smm=on",
+        Firmware::Bios | Firmware::Uefi => "q35",
+    };
+    let mut options = vec![
+        ("-machine", kind.to_owned()),
+        drive(0, "readonly=on,", flash.code),
+        drive(1, "", &folder.join("vars.fd")),
+    ];
+    if machine.firmware == Firmware::UefiSecure {
+        let locked = "driver=cfi.pflash01,property=secure,value=on";
+        options.push(("-global", locked.to_owned()));
     }
+    options
 }
 
 fn network(machine: &MachineConfig, order: BootOrder) -> Vec<(&'static str, String)> {
@@ -126,7 +142,7 @@ fn network(machine: &MachineConfig, order: BootOrder) -> Vec<(&'static str, Stri
         // QEMU's own ROM of this card is iPXE.
         (None, Firmware::Bios) => String::new(),
         // No ROM: OVMF's own network stack rather than iPXE's driver.
-        (None, Firmware::Uefi) => ",romfile=".to_owned(),
+        (None, _) => ",romfile=".to_owned(),
     };
     let (mac, index) = (machine.mac, order.nic_index());
     let device = format!("virtio-net-pci,id=nic0,netdev=n0,mac={mac},bootindex={index}{rom}");
@@ -171,6 +187,38 @@ mod tests {
     #[test]
     fn a_bios_machine_starts_on_pc_with_the_roms_of_qemu() {
         insta::assert_snapshot!(shown(0, BootOrder::Network));
+    }
+
+    #[test]
+    fn secure_boot_and_arm_have_their_own_flash_and_words_come_last() {
+        let mut config: TwinConfig = toml::from_str(super::super::config::tests::TWO).unwrap();
+        config.machines[1].args = vec!["-fw_cfg".into(), "name=opt/x,string=n".into()];
+        let mut tail = |firmware| {
+            config.machines[1].firmware = firmware;
+            let words = command_line(&config, &config.machines[1], BootOrder::Network);
+            let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+            let words = words.collect::<Vec<_>>().join(" ").replace(" -", "\n-");
+            let kept = ["qemu", "-cpu", "-machine", "-global", "-drive if=pflash", "-fw_cfg"];
+            let lines = words.lines().filter(|line| kept.iter().any(|word| line.starts_with(word)));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(tail(Firmware::UefiSecure), @r#"
+        qemu-system-x86_64
+        -cpu max
+        -machine q35,smm=on
+        -drive if=pflash,unit=0,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.ms.fd
+        -drive if=pflash,unit=1,format=raw,file=/tmp/t/uefi-1/vars.fd
+        -global driver=cfi.pflash01,property=secure,value=on
+        -fw_cfg name=opt/x,string=n
+        "#);
+        insta::assert_snapshot!(tail(Firmware::UefiArm64), @r#"
+        qemu-system-aarch64
+        -cpu cortex-a57
+        -machine virt
+        -drive if=pflash,unit=0,format=raw,readonly=on,file=/usr/share/AAVMF/AAVMF_CODE.fd
+        -drive if=pflash,unit=1,format=raw,file=/tmp/t/uefi-1/vars.fd
+        -fw_cfg name=opt/x,string=n
+        "#);
     }
 
     #[test]

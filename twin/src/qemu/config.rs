@@ -27,12 +27,27 @@ pub struct TwinConfig {
     /// The QEMU program.
     #[serde(default = "default_qemu")]
     pub qemu: PathBuf,
+    /// The QEMU program of ARM machines.
+    #[serde(default = "default_qemu_arm64")]
+    pub qemu_arm64: PathBuf,
     /// UEFI firmware.
     #[serde(default = "default_code")]
     pub ovmf_code: PathBuf,
     /// UEFI variables, copied for each machine.
     #[serde(default = "default_vars")]
     pub ovmf_vars: PathBuf,
+    /// UEFI firmware of machines with Secure Boot.
+    #[serde(default = "default_secure_code")]
+    pub secure_code: PathBuf,
+    /// Its variables, with Microsoft's keys enrolled: what Debian's shim is signed with.
+    #[serde(default = "default_secure_vars")]
+    pub secure_vars: PathBuf,
+    /// UEFI firmware of ARM machines.
+    #[serde(default = "default_aavmf_code")]
+    pub aavmf_code: PathBuf,
+    /// Its variables.
+    #[serde(default = "default_aavmf_vars")]
+    pub aavmf_vars: PathBuf,
     /// The machines.
     pub machines: Vec<MachineConfig>,
 }
@@ -43,7 +58,7 @@ pub struct TwinConfig {
 pub struct MachineConfig {
     /// Its name; also that of its folder.
     pub name: NodeName,
-    /// BIOS or UEFI.
+    /// Its firmware, and with it the kind of machine.
     pub firmware: Firmware,
     /// Hardware address of its one network card.
     pub mac: MacAddr,
@@ -71,6 +86,9 @@ pub struct MachineConfig {
     pub launcher: Option<Vec<String>>,
     /// Boot ROM of the network card, instead of QEMU's own iPXE (BIOS) or EDK2's stack (UEFI).
     pub rom: Option<PathBuf>,
+    /// More words for QEMU's command line, after all others.
+    #[serde(default)]
+    pub args: Vec<String>,
 }
 
 /// A disk.
@@ -97,14 +115,29 @@ pub enum DiskBus {
     Ide,
 }
 
-/// BIOS or UEFI.
+/// A machine's firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Firmware {
     /// SeaBIOS on a `pc` machine.
     Bios,
     /// OVMF on a `q35` machine.
     Uefi,
+    /// OVMF with Secure Boot on a `q35` machine whose flash only firmware can write (SMM).
+    UefiSecure,
+    /// EDK2 on an ARM `virt` machine of 64 bits.
+    UefiArm64,
+}
+
+/// The two flash images of a machine with UEFI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Flash<'a> {
+    /// The firmware; shared and read only.
+    pub(super) code: &'a Path,
+    /// What its variables are copied from.
+    pub(super) vars: &'a Path,
+    /// The Debian package both are in.
+    pub(super) package: &'static str,
 }
 
 /// Where a management controller listens.
@@ -138,6 +171,26 @@ fn default_code() -> PathBuf {
 
 fn default_vars() -> PathBuf {
     "/usr/share/OVMF/OVMF_VARS_4M.fd".into()
+}
+
+fn default_qemu_arm64() -> PathBuf {
+    "qemu-system-aarch64".into()
+}
+
+fn default_secure_code() -> PathBuf {
+    "/usr/share/OVMF/OVMF_CODE_4M.ms.fd".into()
+}
+
+fn default_secure_vars() -> PathBuf {
+    "/usr/share/OVMF/OVMF_VARS_4M.ms.fd".into()
+}
+
+fn default_aavmf_code() -> PathBuf {
+    "/usr/share/AAVMF/AAVMF_CODE.fd".into()
+}
+
+fn default_aavmf_vars() -> PathBuf {
+    "/usr/share/AAVMF/AAVMF_VARS.fd".into()
 }
 
 fn default_manufacturer() -> String {
@@ -202,14 +255,29 @@ impl TwinConfig {
         machine.launcher.as_ref().unwrap_or(&self.launcher)
     }
 
+    /// The flash images of a firmware; BIOS has none.
+    pub(super) fn flash(&self, firmware: Firmware) -> Option<Flash<'_>> {
+        let (code, vars, package) = match firmware {
+            Firmware::Bios => return None,
+            Firmware::Uefi => (&self.ovmf_code, &self.ovmf_vars, "ovmf"),
+            Firmware::UefiSecure => (&self.secure_code, &self.secure_vars, "ovmf"),
+            Firmware::UefiArm64 => (&self.aavmf_code, &self.aavmf_vars, "qemu-efi-aarch64"),
+        };
+        Some(Flash { code, vars, package })
+    }
+
     /// Firmware files this configuration needs and that do not exist, with the package that has them.
     #[must_use]
     pub fn missing_files(&self) -> Vec<String> {
-        let uefi = self.machines.iter().any(|machine| machine.firmware == Firmware::Uefi);
-        let wanted: &[&Path] = if uefi { &[&self.ovmf_code, &self.ovmf_vars] } else { &[] };
-        let missing = wanted.iter().filter(|path| !path.exists());
+        let flashes = self.machines.iter().filter_map(|machine| self.flash(machine.firmware));
+        let wanted: BTreeSet<(&Path, &str)> = flashes
+            .flat_map(|flash| [flash.code, flash.vars].map(|path| (path, flash.package)))
+            .collect();
+        let missing = wanted.into_iter().filter(|(path, _)| !path.exists());
         let mut missing: Vec<String> = missing
-            .map(|path| format!("{} does not exist: install the package ovmf", path.display()))
+            .map(|(path, package)| {
+                format!("{} does not exist: install the package {package}", path.display())
+            })
             .collect();
         let roms = self.machines.iter().filter_map(|machine| machine.rom.as_ref());
         let gone = roms.filter(|rom| !rom.as_os_str().is_empty() && !rom.exists());

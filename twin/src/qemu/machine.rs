@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     command::{BootOrder, command_line, disk_file},
-    config::{Firmware, MachineConfig, TwinConfig},
+    config::{MachineConfig, TwinConfig},
     qmp::{Qmp, QmpError},
 };
 use crate::{board::BootOverride, log::Log};
@@ -316,8 +316,10 @@ async fn prepare(config: &TwinConfig, machine: &MachineConfig) -> Result<(), Sta
         make_disk(&path, want).await?;
     }
     let vars = folder.join("vars.fd");
-    if machine.firmware == Firmware::Uefi && !vars.exists() {
-        tokio::fs::copy(&config.ovmf_vars, &vars).await.map_err(failed(&vars))?;
+    if let Some(flash) = config.flash(machine.firmware)
+        && !vars.exists()
+    {
+        tokio::fs::copy(flash.vars, &vars).await.map_err(failed(&vars))?;
     }
     match tokio::fs::remove_file(config.socket(&machine.name)).await {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&folder)(error)),
