@@ -16,6 +16,7 @@ mod error;
 mod files;
 mod generated;
 mod http_boot;
+mod loops;
 mod packets;
 mod places;
 mod server;
@@ -32,6 +33,7 @@ pub use self::{
     calls::{AgentReply, BootCall, Document, Refused},
     config::{Listener, PxeConfig},
     error::PxeError,
+    loops::BootLoops,
     packets::{Packet, PacketSink},
     server::{Bound, PxeServer, Sinks, Started},
     sightings::{LeaseSink, SightingSink, Sink},

@@ -20,6 +20,7 @@ use crate::{
     digests::{self, Digests},
     error::PxeError,
     http_boot,
+    loops::BootLoops,
     packets::PacketSink,
     sightings::{LeaseSink, SightingSink},
     state::{LOOK_UP, State},
@@ -68,6 +69,8 @@ pub struct Started {
     pub bound: Vec<Bound>,
     /// What they know of their networks.
     pub status: Status,
+    /// Who is kept out of a boot loop.
+    pub loops: BootLoops,
 }
 
 /// The sockets of a listener.
@@ -115,11 +118,12 @@ impl PxeServer {
             strangers: Mutex::default(),
             places: Mutex::default(),
             digests: Digests::default(),
+            loops: BootLoops::default(),
         });
         for listener in &config.listeners {
             state.status.add(listener.server);
         }
-        let status = state.status.clone();
+        let (status, loops) = (state.status.clone(), state.loops.clone());
         for (listener, sockets) in config.listeners.iter().zip(sockets) {
             let serving =
                 Serving { server: listener.server, limits: config.tftp, wrap: listener.tftp_wrap };
@@ -127,7 +131,7 @@ impl PxeServer {
         }
         let reader = Arc::clone(&state);
         tasks.spawn_blocking(move || digests::run(&reader));
-        Ok(Started { bound, status })
+        Ok(Started { bound, status, loops })
     }
 }
 

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     calls::BootCall,
     digests::Digests,
+    loops::BootLoops,
     packets::Packet,
     places::Places,
     server::Sinks,
@@ -54,6 +55,8 @@ pub(crate) struct State {
     pub(crate) places: Mutex<Places>,
     /// SHA-256 of the files that have one declared.
     pub(crate) digests: Digests,
+    /// Who is kept out of a boot loop.
+    pub(crate) loops: BootLoops,
 }
 
 /// The wall clock.
@@ -101,7 +104,8 @@ impl State {
         self.runtime.block_on(async { tokio::time::timeout(limit, exchange).await.ok().flatten() })
     }
 
-    /// Asks the engine what a node is to boot, and remembers the kernel of its answer. `None` when it is late.
+    /// Asks the engine what a node is to boot, and remembers the kernel of its answer. `None` when it is late. A node
+    /// that is kept out of a boot loop boots locally, and nobody is asked.
     pub(crate) fn ask_boot(
         &self,
         entry: &BootEntry,
@@ -109,6 +113,10 @@ impl State {
         attempt: AttemptId,
         at: UnixMillis,
     ) -> Option<BootAnswer> {
+        if let Some(why) = self.loops.held(entry) {
+            self.attempts().answered(entry, attempt, None);
+            return Some(BootAnswer::Local { why });
+        }
         let (node, from) = (entry.node.clone(), entry.address);
         let ask = BootAsk { node, mac, from, attempt, at };
         let answer = self.ask(BOOT_ANSWER, |reply| BootCall::Boot { ask, reply })?;
@@ -135,14 +143,17 @@ impl State {
         at: UnixMillis,
         what: Sighted,
     ) {
-        self.sink.push(Sighting {
-            at,
-            node: Some(entry.node.clone()),
-            mac: entry.macs.first().copied(),
-            peer: Some(entry.address),
-            attempt: attempt.map(|attempt| attempt.0),
-            what,
-        });
+        let looped = self.loops.saw(entry, &what, at);
+        for what in [Some(what), looped].into_iter().flatten() {
+            self.sink.push(Sighting {
+                at,
+                node: Some(entry.node.clone()),
+                mac: entry.macs.first().copied(),
+                peer: Some(entry.address),
+                attempt: attempt.map(|attempt| attempt.0),
+                what,
+            });
+        }
     }
 
     /// Tells what an unknown machine did, once a second at most.
