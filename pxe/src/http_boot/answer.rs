@@ -1,17 +1,18 @@
 //! What each path answers.
 
-use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, time::Duration};
 
-use model::{BootAnswer, BootEntry, BootIntent, MacAddr, Sighted, Ticket, boot::BootNetwork};
-use pxe_proto::{attempt::DhcpOf, ipxe, path::http_path};
+use model::{Sighted, Ticket};
+use pxe_proto::{ipxe, path::http_path};
 
 use super::{
     files::{self, Served},
     request::{Method, Request},
+    script,
 };
 use crate::{
     calls::{AgentReply, BootCall},
-    state::{State, now},
+    state::State,
 };
 
 /// How long a document or an agent's call may take.
@@ -43,7 +44,7 @@ impl Answer {
     }
 
     /// Nothing here. The same for what does not exist and for what is not given to this asker.
-    fn not_found(shown: &str) -> Self {
+    pub(super) fn not_found(shown: &str) -> Self {
         Self::text(404, shown, "not found\n")
     }
 
@@ -89,7 +90,7 @@ pub(super) fn answer(state: &State, request: &mut Request, from: Ipv4Addr) -> An
     };
     let reads = request.method != Method::Post;
     if path == ipxe::SCRIPT_PATH && reads {
-        return script(state, query, from);
+        return script::answer(state, query, from);
     }
     if path == "/healthz" && reads {
         return Answer::text(200, &path, "ok\n");
@@ -104,75 +105,6 @@ pub(super) fn answer(state: &State, request: &mut Request, from: Ipv4Addr) -> An
     }
     let file = reads.then(|| files::file(state, request, &path, from)).flatten();
     file.unwrap_or_else(|| Answer::not_found(&path))
-}
-
-/// The script of the node that has this address. The address is the proof, as far as there is one; a `mac` in
-/// the query is only held against it.
-fn script(state: &State, query: &str, from: Ipv4Addr) -> Answer {
-    const PATH: &str = ipxe::SCRIPT_PATH;
-    let table = state.table.load_full();
-    let known = table.by_address.get(&from).zip(table.network_of(from));
-    let Some((entry, network)) = known else {
-        let why = format!("boot script asked from {from}, which is no node's address");
-        state.saw_stranger(None, Some(from), Sighted::Refused { why });
-        return Answer::not_found(PATH);
-    };
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("mac="));
-    let mac = match asked.map(|text| text.replace("%3A", ":").replace("%3a", ":").parse()) {
-        None => entry.macs.first().copied(),
-        Some(Ok(mac)) => entry.macs.contains(&mac).then_some(mac),
-        Some(Err(_)) => None,
-    };
-    let Some(mac) = mac else {
-        let why = format!("boot script asked from {from} for a MAC that is not this node's");
-        state.saw(entry, Sighted::Refused { why });
-        return Answer::not_found(PATH);
-    };
-    let text = script_text(state, entry, network, mac);
-    Answer::text(200, PATH, text)
-}
-
-/// Asks the engine when the entry says so, and writes the script of the answer.
-fn script_text(
-    state: &State,
-    entry: &Arc<BootEntry>,
-    network: &BootNetwork,
-    mac: MacAddr,
-) -> String {
-    let at = now();
-    let is_silent = state.silent_dhcp.contains(&network.server);
-    let dhcp = if is_silent { DhcpOf::Another } else { DhcpOf::Volund };
-    let attempt = state.attempts().at_script(entry, dhcp, at);
-    let local = |why: &str| BootAnswer::Local { why: why.to_owned() };
-    let answer = match entry.intent {
-        BootIntent::NoBootFile | BootIntent::Local => {
-            state.attempts().answered(entry, attempt, None);
-            local("nothing else is ordered")
-        }
-        BootIntent::Ask => state
-            .ask_boot(entry, mac, attempt, at)
-            .unwrap_or_else(|| local("no answer from the engine in time")),
-    };
-    let (text, what) = match ipxe::script(&answer, network, &entry.node, mac) {
-        Ok(text) => (text, told(&answer)),
-        Err(error) => {
-            state.attempts().answered(entry, attempt, None);
-            state.saw_in(entry, Some(attempt), at, Sighted::Refused { why: error.to_string() });
-            let safe = local("the profile's kernel arguments are refused, see the timeline");
-            let text = ipxe::script(&safe, network, &entry.node, mac);
-            (text.expect("a local boot has no arguments"), told(&safe))
-        }
-    };
-    state.saw_in(entry, Some(attempt), now(), Sighted::Script { what });
-    text
-}
-
-fn told(answer: &BootAnswer) -> String {
-    match answer {
-        BootAnswer::Local { why } => format!("local boot ({why})"),
-        BootAnswer::Wait { why } => format!("wait ({why})"),
-        BootAnswer::Kernel(script) => script.title.clone(),
-    }
 }
 
 /// `/t/TICKET/NAME`: a document, or `done`.

@@ -9,6 +9,7 @@ mod date;
 mod files;
 mod range;
 mod request;
+pub(crate) mod script;
 
 #[cfg(test)]
 mod request_tests;
