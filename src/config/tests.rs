@@ -334,7 +334,7 @@ fn digests_of_a_profiles_files_are_one_each_in_hexadecimal() {
         (format!("kernel_sha256 = \"{a}\"\ninitrd_sha256 = [\"{b}\"]"), ""),
         (format!("initrd_sha256 = [\"{a}\", \"{b}\"]"), "initrd_sha256 has 2 digests for 1 initrds; write one for each"),
         ("kernel_sha256 = \"0a0a\"".to_owned(), "kernel_sha256 is no digest of 64 hexadecimal digits; `sha256sum FILE` prints it"),
-        (format!("initrd_sha256 = \"{a}\""), "initrd_sha256 has to be a list"),
+        (format!("initrd_sha256 = \"{a}\""), "is of type string; write a list"),
     ];
     for (keys, want) in cases {
         let dir = good();
