@@ -136,19 +136,20 @@ impl Wire {
         }
     }
 
-    /// Sets the read time-out, unless the one that is set is a little shorter: waking early costs less than a call of
-    /// the system for each block.
+    /// Sets the read time-out somewhat short, unless the one that is set will do: waking early costs less than a call
+    /// of the system for each block.
     fn be_patient(&mut self, wait: Duration) -> io::Result<()> {
         let wait = wait.max(Duration::from_millis(1)); // zero would mean "for ever"
         if self.patience > wait || self.patience < wait / 2 {
-            self.socket.set_read_timeout(Some(wait))?;
-            self.patience = wait;
+            let patience = wait - wait / 8;
+            self.socket.set_read_timeout(Some(patience))?;
+            self.patience = patience;
         }
         Ok(())
     }
 }
 
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
+fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
