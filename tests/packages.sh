@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Installs what tests/packages.txt lists, if something of it is missing. `tests/packages.sh build` stops at what
-# building and `volund demo` need. Needs root or sudo only when there is something to install.
+# building and `volund demo` need; `tests/packages.sh nightly` takes tests/nightly/packages.txt as well. Needs root or
+# sudo only when there is something to install.
 set -euo pipefail
 cd "$(dirname "$0")"
 list=$(grep -v '^#' packages.txt)
+# With the others beside them, for the names that must not be installed.
+[ "${1:-all}" = nightly ] && list="$list $(grep -v '^#' nightly/packages.txt)"
 [ "${1:-all}" = build ] && list=$(printf '%s\n' $list | grep -xE 'gcc|libc6-dev|ca-certificates')
 missing=()
 for package in $list; do

@@ -4,6 +4,9 @@ use std::{fs, path::Path, time::Duration};
 
 use model::MacAddr;
 
+/// volund's own address.
+const SERVER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(192, 0, 2, 1);
+
 /// What one machine did on the wire.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
@@ -40,18 +43,28 @@ fn packet(frame: &[u8], mac: MacAddr, address: std::net::Ipv4Addr, seen: &mut Se
         return;
     }
     let ip = &frame[14..];
+    // A bridge also shows what others say to each other: only what volund hears or says counts.
+    let target = std::net::Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]);
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
     let source = std::net::Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]);
     let body = &ip[usize::from(ip[0] & 15) * 4..total.min(ip.len())];
     let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     match ip[9] {
-        17 if [67, 68].contains(&port(2)) => dhcp(&body[8..], mac, seen),
+        17 if [67, 4011].contains(&port(2)) && is_heard(frame, target) => {
+            dhcp(&body[8..], mac, seen);
+        }
+        17 if [67, 4011].contains(&port(0)) && source == SERVER => dhcp(&body[8..], mac, seen),
         17 if port(2) == 69 && source == address => tftp(&body[8..], seen),
         6 if port(2) == 8067 && source == address => {
             http(&body[usize::from(body[12] >> 4) * 4..], seen);
         }
         _ => (),
     }
+}
+
+/// Whether volund hears a frame: one to everybody, or to its own address.
+fn is_heard(frame: &[u8], target: std::net::Ipv4Addr) -> bool {
+    frame[..6] == [0xff; 6] || target == SERVER
 }
 
 fn dhcp(message: &[u8], mac: MacAddr, seen: &mut Seen) {

@@ -7,7 +7,10 @@
 #![allow(clippy::print_stdout, reason = "figures for the log of CI")]
 
 mod capture;
+mod firmware;
+mod neighbour;
 mod payload;
+mod plain_rom;
 mod segment;
 
 use std::{
@@ -15,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use capture::Seen;
 use model::{NodeName, Sighted, Sighting, UnixMillis};
 use segment::{Machine, Segment};
 use serde_json::Value;
@@ -23,27 +27,13 @@ const UUID: &str = "39343536-3831-435a-3334-303359303033";
 
 #[test]
 fn a_bios_machine_is_switched_from_off_to_inspect_to_a_linux_that_calls_back() {
-    let machine = Machine {
-        name: "q-bios",
-        firmware: "bios",
-        mac: "52:54:00:00:01:01",
-        address: "192.0.2.11",
-        bmc_port: 6231,
-    };
-    tell_the_whole_story(&machine, &[]);
+    tell_the_whole_story(&Machine::plain("q-bios", "bios"), &[]);
 }
 
 #[test]
 fn a_uefi_machine_is_switched_from_off_to_inspect_to_a_linux_that_calls_back() {
-    let machine = Machine {
-        name: "q-uefi",
-        firmware: "uefi",
-        mac: "52:54:00:00:01:02",
-        address: "192.0.2.12",
-        bmc_port: 6232,
-    };
     // EDK2 asks for the size first (RFC 2349), ends that transfer itself, then loads.
-    tell_the_whole_story(&machine, &["snponly.efi", "snponly.efi"]);
+    tell_the_whole_story(&Machine::plain("q-uefi", "uefi"), &["snponly.efi", "snponly.efi"]);
 }
 
 fn tell_the_whole_story(machine: &Machine, loaders: &[&str]) {
@@ -62,7 +52,10 @@ fn tell_the_whole_story(machine: &Machine, loaders: &[&str]) {
     println!("FIGURE {} off to inspected {inspected:?}, inspected to live {live:?}", machine.name);
     let (dir, capture) = segment.down();
     let sightings = sightings(&dir, machine.name);
-    the_capture_and_the_timeline_agree(&capture, &sightings, machine, loaders);
+    let seen = capture_agrees(&capture, &sightings, machine);
+    // Each of the two boots fetched its loader, after a size probe where the firmware makes one.
+    assert_eq!(seen.tftp, [loaders, loaders].concat(), "loaders");
+    assert!(seen.http.iter().any(|(_, path)| path == "/agent/v1/report"));
 }
 
 fn check_facts(node: &Value, machine: &Machine) {
@@ -87,13 +80,9 @@ fn sightings(dir: &Path, node: &str) -> Vec<Sighting> {
     })
 }
 
-fn the_capture_and_the_timeline_agree(
-    capture: &Path,
-    sightings: &[Sighting],
-    machine: &Machine,
-    loaders: &[&str],
-) {
-    let seen = capture::read(capture, machine.mac.parse().unwrap(), machine.address);
+/// What `tcpdump` saw, once the timeline has told the same.
+fn capture_agrees(capture: &Path, sightings: &[Sighting], machine: &Machine) -> Seen {
+    let seen = capture::read(capture, machine.mac.parse().unwrap(), machine.address());
     let dhcp: Vec<(String, u32)> = sightings
         .iter()
         .filter_map(|sighting| match &sighting.what {
@@ -112,8 +101,6 @@ fn the_capture_and_the_timeline_agree(
         })
         .collect();
     assert_eq!(tftp, seen.tftp, "TFTP reads in the timeline (left) and on the wire (right)");
-    // Each of the two boots fetched its loader, after a size probe where the firmware makes one.
-    assert_eq!(tftp, [loaders, loaders].concat(), "loaders");
     let http: Vec<(String, String)> = sightings
         .iter()
         .filter_map(|sighting| match &sighting.what {
@@ -122,6 +109,6 @@ fn the_capture_and_the_timeline_agree(
         })
         .collect();
     assert_eq!(http, seen.http, "HTTP requests in the timeline (left) and on the wire (right)");
-    assert!(seen.http.iter().any(|(_, path)| path == "/agent/v1/report"));
     assert!(Duration::from_secs(600) > seen.span, "the capture is of this run");
+    seen
 }

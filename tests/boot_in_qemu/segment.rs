@@ -3,25 +3,79 @@
 use std::{
     env,
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
-use crate::{UUID, payload};
+use crate::{UUID, neighbour, payload};
 
 /// Longest wait for a process to answer.
 const READY: Duration = Duration::from_secs(30);
 
-/// The machine of a test.
+/// The machine of a test, and what is peculiar about the lab it is in.
+#[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) name: &'static str,
+    /// As the twin has it: `bios`, `uefi`, `uefi-secure`, `uefi-arm64`.
     pub(crate) firmware: &'static str,
     pub(crate) mac: &'static str,
+    /// The address volund's configuration has for it.
     pub(crate) address: &'static str,
     pub(crate) bmc_port: u16,
+    /// Lines of its table in the twin's configuration.
+    pub(crate) twin: String,
+    /// Lines of its table in volund's configuration.
+    pub(crate) node: String,
+    /// Lines of the network's table.
+    pub(crate) network: String,
+    /// More tables of the configuration.
+    pub(crate) tables: String,
+    /// The address a DHCP server gives it that stands beside volund, where there is one.
+    pub(crate) neighbour: Option<&'static str>,
+    /// Files it cannot do without, beside those every machine needs.
+    pub(crate) needs: Vec<PathBuf>,
+}
+
+impl Machine {
+    /// A machine about which nothing is peculiar.
+    pub(crate) fn plain(name: &'static str, firmware: &'static str) -> Self {
+        Self {
+            name,
+            firmware,
+            mac: "52:54:00:00:01:01",
+            address: "192.0.2.11",
+            bmc_port: 6231,
+            twin: String::new(),
+            node: String::new(),
+            network: String::new(),
+            tables: String::new(),
+            neighbour: None,
+            needs: vec![],
+        }
+    }
+
+    /// How volund's configuration calls its firmware.
+    fn boot_mode(&self) -> &'static str {
+        if self.firmware == "bios" { "bios" } else { "uefi" }
+    }
+
+    /// The address it has on the wire.
+    pub(crate) fn address(&self) -> &'static str {
+        self.neighbour.unwrap_or(self.address)
+    }
+
+    /// Where the sockets of the segment and of its machines are. A socket's name has at most 107 bytes, and target
+    /// folders can be deep.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        env::temp_dir().join(namespace(self))
+    }
+}
+
+fn namespace(machine: &Machine) -> String {
+    format!("vl-{}-{}", machine.name, std::process::id())
 }
 
 /// The segment, with everything that runs in it.
@@ -30,21 +84,24 @@ pub(crate) struct Segment {
     dir: PathBuf,
     token: String,
     running: Vec<Child>,
+    has_neighbour: bool,
 }
 
 impl Segment {
     /// Everything up; `None` where this machine cannot (never in CI: there it fails).
     pub(crate) fn up(machine: &Machine) -> Option<Self> {
-        if let Some(missing) = missing() {
+        if let Some(missing) = missing(machine) {
             assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
             println!("not tried: {missing}");
             return None;
         }
-        let namespace = format!("vl-{}-{}", machine.name, std::process::id());
+        let namespace = namespace(machine);
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
         let _old = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("config")).unwrap();
-        let mut segment = Self { namespace, dir, token: String::new(), running: vec![] };
+        let has_neighbour = machine.neighbour.is_some();
+        let token = String::new();
+        let mut segment = Self { namespace, dir, token, running: vec![], has_neighbour };
         segment.network();
         segment.configure(machine);
         let capture = segment.dir.join("capture.pcap");
@@ -65,6 +122,10 @@ impl Segment {
         segment.wait(|segment| {
             fs::read_to_string(segment.log("tcpdump")).unwrap().contains("listening on")
         });
+        if let Some(address) = machine.neighbour {
+            let Self { namespace, dir, running, .. } = &mut segment;
+            running.push(neighbour::start(namespace, dir, machine.mac, address));
+        }
         let volund = env!("CARGO_BIN_EXE_volund");
         let (config, twin) = (segment.dir.join("config"), segment.dir.join("twin.toml"));
         segment.start(volund, &["twin", "--config", twin.to_str().unwrap()]);
@@ -101,7 +162,8 @@ impl Segment {
         fs::write(self.dir.join("bmc.password"), "quiet-raven-7").unwrap();
         let (kernel, initrd, live) =
             (image.kernel.display(), image.initrd.display(), live.display());
-        let Machine { mac, address, bmc_port, firmware, .. } = machine;
+        let Machine { mac, address, bmc_port, firmware, node, network, tables, .. } = machine;
+        let boot_mode = machine.boot_mode();
         let lab = format!(
             r#"schema = 1
 [lab]
@@ -115,6 +177,7 @@ name = "boot"
 interface = "br0"
 subnet = "192.0.2.0/24"
 server = "192.0.2.1"
+{network}
 [agent]
 kernel = "{kernel}"
 initrd = "{initrd}"
@@ -134,13 +197,14 @@ timeouts = {{ soft_off = "10s", off_settle = "1s" }}
 name = "{name}"
 macs = ["{mac}"]
 address = "{address}"
-boot_mode = "{firmware}"
+boot_mode = "{boot_mode}"
 bmc = {{ kind = "ipmi", address = "127.0.0.1", port = {bmc_port}, user = "volund", secret = "file:{dir}/bmc.password" }}
+{node}
+{tables}
 "#
         );
         fs::write(self.dir.join("config/volund.toml"), lab).unwrap();
-        // A socket's name has at most 107 bytes, and target folders can be deep.
-        let sockets = env::temp_dir().join(&self.namespace);
+        let (sockets, more) = (machine.sockets(), &machine.twin);
         let twin = format!(
             r#"state_dir = "{sockets}"
 user = "volund"
@@ -155,6 +219,7 @@ serial = "SN-{name}"
 memory_mib = 512
 disks = [{{ serial = "DISK-{name}", size_mib = 16 }}]
 bmc = {{ address = "127.0.0.1", port = {bmc_port} }}
+{more}
 "#,
             sockets = sockets.display(),
         );
@@ -192,7 +257,7 @@ bmc = {{ address = "127.0.0.1", port = {bmc_port} }}
     }
 
     fn logs(&self) -> String {
-        let logs = ["tcpdump", "twin", "serve"].map(|name| {
+        let logs = ["tcpdump", "dnsmasq", "twin", "serve"].map(|name| {
             let text = fs::read_to_string(self.log(name)).unwrap_or_default();
             format!("--- {name}\n{text}\n")
         });
@@ -234,6 +299,20 @@ bmc = {{ address = "127.0.0.1", port = {bmc_port} }}
         format!("--- console\n{text}")
     }
 
+    /// Waits until the machine's console shows a text.
+    pub(crate) fn console_shows(&self, name: &str, text: &str, bound: Duration) {
+        let console = env::temp_dir().join(&self.namespace).join(name).join("serial.log");
+        let end = Instant::now() + bound;
+        loop {
+            let shown = fs::read(&console).unwrap_or_default();
+            if String::from_utf8_lossy(&shown).contains(text) {
+                return;
+            }
+            assert!(Instant::now() < end, "no {text:?} in time:\n{}", self.consoles());
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+    }
+
     /// Its JSON output.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.volund(args)).unwrap()
@@ -262,7 +341,12 @@ bmc = {{ address = "127.0.0.1", port = {bmc_port} }}
             let _reaped = child.wait();
         }
         self.running.clear();
-        let _gone = Command::new("ip").args(["netns", "del", &self.namespace]).status();
+        if self.has_neighbour {
+            neighbour::remove(&self.namespace);
+        }
+        let mut gone = Command::new("ip");
+        // A second time there is nothing to remove.
+        let _gone = gone.args(["netns", "del", &self.namespace]).stderr(Stdio::null()).status();
         let _sockets = fs::remove_dir_all(env::temp_dir().join(&self.namespace));
     }
 }
@@ -273,10 +357,10 @@ impl Drop for Segment {
     }
 }
 
-const FILTER: &str = "udp port 67 or udp port 68 or udp port 69 or tcp port 8067";
+const FILTER: &str = "udp port 67 or udp port 68 or udp port 69 or udp port 4011 or tcp port 8067";
 
 /// What this machine lacks, if something.
-fn missing() -> Option<String> {
+fn missing(machine: &Machine) -> Option<String> {
     let id = Command::new("id").arg("-u").output().unwrap();
     if id.stdout != b"0\n" {
         return Some("network namespaces and port 67 need root".to_owned());
@@ -291,11 +375,16 @@ fn missing() -> Option<String> {
         "/bin/busybox",
         "/usr/bin/cpio",
     ];
-    let missing: Vec<&str> = files.into_iter().filter(|file| !Path::new(file).exists()).collect();
-    (!missing.is_empty()).then(|| format!("missing {missing:?}: run tests/packages.sh"))
+    let files = files.map(PathBuf::from).into_iter();
+    let dnsmasq = machine.neighbour.map(|_| PathBuf::from("/usr/sbin/dnsmasq"));
+    let files = files.chain(machine.needs.iter().cloned()).chain(dnsmasq);
+    let missing: Vec<PathBuf> = files.filter(|file| !file.exists()).collect();
+    let remedy = "run tests/packages.sh, and for the nightly rows tests/nightly/firmware-files.sh";
+    (!missing.is_empty()).then(|| format!("missing {missing:?}: {remedy}"))
 }
 
-fn must(command: &mut Command) {
+/// Runs a command that has to succeed.
+pub(crate) fn must(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -17,6 +17,8 @@ impl Rig {
         for (name, bytes) in [
             ("undionly.kpxe", 20_000),
             ("snponly.efi", 20_000),
+            ("ia32.efi", 20_000),
+            ("arm64.efi", 20_000),
             ("kernel", setup.kernel_bytes),
             ("initrd", 50_000),
         ] {
@@ -38,6 +40,7 @@ impl Rig {
 
     fn lab_toml(&self, setup: &Setup, operator: &str) -> String {
         let (dir, octet, timeouts) = (self.dir.display(), self.octet, setup.timeouts);
+        let network = setup.network;
         let (enclosure, bays) = (&self.lab.enclosure, setup.bays.max(16));
         let [dhcp, tftp, http] = PORTS;
         let profile = |name: &str, rest: &str| {
@@ -58,8 +61,8 @@ impl Rig {
                  [metering]\nperiod_s = 1\n\
                  [[network]]\nname = \"boot\"\nsubnet = \"127.0.{octet}.0/24\"\n\
                  server = \"127.0.{octet}.2\"\n\
-                 dhcp_port = {dhcp}\ntftp_port = {tftp}\nhttp_port = {http}\n\
-                 [loaders]\ndir = \"{dir}/boot\"\n\
+                 dhcp_port = {dhcp}\ntftp_port = {tftp}\nhttp_port = {http}\n{network}\n\
+                 [loaders]\ndir = \"{dir}/boot\"\nefi_ia32 = \"ia32.efi\"\nefi_arm64 = \"arm64.efi\"\n\
                  [agent]\nkernel = \"{dir}/boot/kernel\"\ninitrd = \"{dir}/boot/initrd\"\n\
                  [enclosure.{enclosure}]\nmodel = \"HP BladeSystem c7000\"\nbays = {bays}\n",
                 listen = self.operator(),

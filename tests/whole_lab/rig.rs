@@ -56,6 +56,8 @@ pub(crate) struct Setup {
     pub(crate) wrong_password: &'static [u8],
     /// A bay whose BMC has no power meter.
     pub(crate) no_meter: Option<u8>,
+    /// More lines of the network's table.
+    pub(crate) network: &'static str,
     /// What volund logs.
     pub(crate) log: &'static str,
 }
@@ -69,6 +71,7 @@ impl Default for Setup {
             kernel_bytes: 256 << 10,
             wrong_password: &[],
             no_meter: None,
+            network: "",
             log: "info",
         }
     }
