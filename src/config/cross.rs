@@ -11,7 +11,9 @@ use super::{
     Raw,
     fault::{Place, Sink, Spot},
     lab::BUILD_AGENT,
+    network::{Dhcp, RawNetwork},
     node::{Assigned, RawNode},
+    pool,
     suggest::nearest,
 };
 
@@ -59,11 +61,82 @@ pub(super) fn check(raw: &Raw, sink: &Sink) {
     for node in &raw.nodes {
         seat_exists(raw, node, sink);
         address_is_free(raw, node, sink);
+        if let Err((place, text, hint)) = home(raw, node) {
+            sink.fault(&place, format!("{}: {text}", node.subject), hint);
+        }
         for profile in node.profiles.iter().flatten() {
             profile_exists(&profiles, profile, &node.subject, sink);
         }
     }
     assignments(raw, &profiles, sink);
+    for network in &raw.networks {
+        network.warn(sink);
+        pool::has_room(network, &raw.nodes, sink);
+    }
+}
+
+/// Place, fault and hint.
+type Wrong = (Place, String, String);
+
+/// The network each node boots on, in their order.
+pub(super) fn homes(raw: &Raw) -> Vec<Option<String>> {
+    let name = |network: &RawNetwork| network.name.as_ref().map(|name| name.value.clone());
+    raw.nodes.iter().map(|node| home(raw, node).ok().flatten().and_then(name)).collect()
+}
+
+/// The network a node boots on: the one its address lies on; without an address the one it names, or the only one
+/// where another server gives addresses. `Ok(None)` where a fault was noted elsewhere.
+fn home<'r>(raw: &'r Raw, node: &RawNode) -> Result<Option<&'r RawNetwork>, Wrong> {
+    let holds = |network: &&RawNetwork, address| {
+        network.subnet.as_ref().is_some_and(|subnet| subnet.value.contains(address))
+    };
+    let named = match &node.network {
+        Some(name) => Some(named(raw, name)?),
+        None => None,
+    };
+    match (&node.address, named) {
+        (Some(address), Some(named)) if !holds(&named, address.value) => {
+            let place = node.network.as_ref().map_or(&address.place, |network| &network.place);
+            let text = format!("address {} does not lie on {}", address.value, named.label());
+            Err((place.clone(), text, "remove network: it follows from the address".to_owned()))
+        }
+        (Some(address), _) => Ok(raw.networks.iter().find(|network| holds(network, address.value))),
+        (None, _) if node.has_address => Ok(None),
+        (None, Some(named)) if named.dhcp == Dhcp::Proxy => Ok(Some(named)),
+        (None, Some(named)) => {
+            let text =
+                format!("address is missing: volund gives the addresses on {}", named.label());
+            Err((node.place.clone(), text, "reserve an address for it there".to_owned()))
+        }
+        (None, None) => only_proxy(raw, node),
+    }
+}
+
+/// The network of that name.
+fn named<'r>(raw: &'r Raw, name: &Spot<String>) -> Result<&'r RawNetwork, Wrong> {
+    let names =
+        || raw.networks.iter().filter_map(|network| Some((network, network.name.as_ref()?)));
+    let found = names().find(|(_, known)| known.value == name.value);
+    found.map(|(network, _)| network).ok_or_else(|| {
+        let text = format!("network {:?} is not declared", name.value);
+        let known = names().map(|(_, known)| known.value.as_str());
+        (name.place.clone(), text, meant(&name.value, known, "declare it as [[network]]"))
+    })
+}
+
+fn only_proxy<'r>(raw: &'r Raw, node: &RawNode) -> Result<Option<&'r RawNetwork>, Wrong> {
+    let mut proxies = raw.networks.iter().filter(|network| network.dhcp == Dhcp::Proxy);
+    match (proxies.next(), proxies.next()) {
+        (None, _) => {
+            let hint = "reserve an address for it on a declared network";
+            Err((node.place.clone(), "address is missing".to_owned(), hint.to_owned()))
+        }
+        (Some(only), None) => Ok(Some(only)),
+        (Some(_), Some(_)) => {
+            let hint = "name the network it boots on, or its address";
+            Err((node.place.clone(), "network is missing".to_owned(), hint.to_owned()))
+        }
+    }
 }
 
 /// Profiles that can be named: those declared, and those built in.

@@ -302,6 +302,24 @@ impl<'a> Fields<'a> {
         self.table.iter().map(entry).collect()
     }
 
+    /// Keys and values of a table whose keys are the user's own, each value with its place.
+    pub(super) fn each(&self) -> Vec<(Spot<String>, &'a DeValue<'a>, Place)> {
+        let entry = |(name, value): (&'a Spanned<DeString<'a>>, &'a Value<'a>)| {
+            let key = name.get_ref().clone().into_owned();
+            let key = Spot::new(key, self.source.place(name.span().start));
+            (key, value.get_ref(), self.place_of(value))
+        };
+        self.table.iter().map(entry).collect()
+    }
+
+    /// A text, or a list of texts.
+    pub(super) fn text_or_texts(&self, key: &'static str) -> Option<Vec<Spot<String>>> {
+        match self.value(key)?.get_ref() {
+            DeValue::String(_) => self.text(key).map(|text| vec![text]),
+            _ => self.texts(key),
+        }
+    }
+
     /// Whether `key` is there at all.
     pub(super) fn has(&self, key: &'static str) -> bool {
         self.table.contains_key(key)

@@ -1,4 +1,4 @@
-//! `[loaders]`: the network boot loaders handed to firmware, by architecture.
+//! `[loaders]` and `[secure_boot]`: the network boot loaders handed to firmware, by architecture.
 
 use std::{
     collections::BTreeMap,
@@ -12,35 +12,79 @@ use super::{
     fields::Fields,
 };
 
-/// Loader files of one directory.
+/// Loader files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderFiles {
     /// Where they are.
     pub dir: PathBuf,
-    /// File name by architecture.
-    pub names: BTreeMap<ClientArch, String>,
+    /// File names by architecture, in the order they are tried; at least one for each.
+    pub names: BTreeMap<ClientArch, Vec<String>>,
+    /// Further files that nodes name for themselves.
+    pub extra: Vec<String>,
+    /// The signed loaders, where a node boots with Secure Boot.
+    pub secure: Option<SecureBoot>,
 }
+
+/// The first stage the firmware's certificate holds for, and the second it starts. Debian's packages `shim-signed` and
+/// `grub-efi-amd64-signed`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecureBoot {
+    /// Served as [`SHIM`].
+    pub shim: PathBuf,
+    /// Served as [`GRUB`]: the name shim asks for is compiled into it.
+    pub grub: PathBuf,
+}
+
+/// Name of the first stage of Secure Boot under the TFTP root.
+pub const SHIM: &str = "shimx64.efi";
+/// Name of its second stage.
+pub const GRUB: &str = "grubx64.efi";
 
 /// Key, architectures it stands for (DHCP option 93), default file.
 const KEYS: [(&str, &[u16], Option<&str>); 5] = [
     ("bios", &[0], Some("undionly.kpxe")),
-    ("efi_x64", &[7, 9], Some("snponly.efi")),
+    ("efi_x64", X64, Some("snponly.efi")),
     ("efi_ia32", &[6], None),
     ("efi_arm32", &[10], None),
     ("efi_arm64", &[11], None),
 ];
+/// UEFI on x86-64; HTTP boot (16) takes what these have.
+const X64: &[u16] = &[7, 9];
 
 impl LoaderFiles {
-    /// As the boot table wants it.
+    /// The first choice of each architecture, as the boot table wants it.
     #[must_use]
     pub fn table(&self) -> Loaders {
-        Loaders(self.names.clone())
+        let first =
+            |(arch, names): (&ClientArch, &Vec<String>)| Some((*arch, names.first()?.clone()));
+        Loaders(self.names.iter().filter_map(first).collect())
+    }
+
+    /// Every choice of those architectures that have more than one.
+    #[must_use]
+    pub fn ladders(&self) -> BTreeMap<ClientArch, Vec<String>> {
+        let more = self.names.iter().filter(|(_, names)| names.len() > 1);
+        more.map(|(arch, names)| (*arch, names.clone())).collect()
     }
 
     /// Each file: its TFTP name and where it is.
     #[must_use]
     pub fn files(&self) -> BTreeMap<String, PathBuf> {
-        self.names.values().map(|name| (name.clone(), self.dir.join(name))).collect()
+        let names = self.names.values().flatten().chain(&self.extra);
+        let mut files: BTreeMap<_, _> =
+            names.map(|name| (name.clone(), self.dir.join(name))).collect();
+        if let Some(secure) = &self.secure {
+            files.insert(SHIM.to_owned(), secure.shim.clone());
+            files.insert(GRUB.to_owned(), secure.grub.clone());
+        }
+        files
+    }
+
+    /// Serves what nodes name for themselves, too.
+    pub(super) fn add<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        self.extra.extend(names.filter(|name| name.as_str() != SHIM).cloned());
+        self.extra.sort();
+        self.extra.dedup();
     }
 }
 
@@ -50,10 +94,20 @@ impl Default for LoaderFiles {
         let mut names = BTreeMap::new();
         for (_, arches, file) in KEYS {
             if let Some(file) = file {
-                names.extend(arches.iter().map(|arch| (ClientArch(*arch), file.to_owned())));
+                names.extend(arches.iter().map(|arch| (ClientArch(*arch), vec![file.to_owned()])));
             }
         }
-        Self { dir: PathBuf::from("/usr/lib/ipxe"), names }
+        Self { dir: PathBuf::from("/usr/lib/ipxe"), names, extra: vec![], secure: None }
+    }
+}
+
+impl Default for SecureBoot {
+    /// Debian's packages `shim-signed` and `grub-efi-amd64-signed`.
+    fn default() -> Self {
+        Self {
+            shim: PathBuf::from("/usr/lib/shim/shimx64.efi.signed"),
+            grub: PathBuf::from("/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"),
+        }
     }
 }
 
@@ -77,26 +131,112 @@ impl RawLoaders {
             raw.loaders.dir = folder.value;
         }
         for (key, arches, _) in KEYS {
-            let Some(Spot { value: name, place }) = fields.text(key) else { continue };
-            if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
-                let text = format!("{key} {name:?} is no file name");
-                fields.fault(&place, text, "name a file in the folder that dir names");
+            let Some(texts) = fields.text_or_texts(key) else { continue };
+            if texts.is_empty() {
+                fields.fault(
+                    &fields.place,
+                    format!("{key} names no file"),
+                    "name one, or remove it",
+                );
+            }
+            let names: Vec<_> =
+                texts.into_iter().filter(|name| is_name(&fields, key, name)).collect();
+            if names.is_empty() {
                 continue;
             }
-            raw.loaders.names.extend(arches.iter().map(|arch| (ClientArch(*arch), name.clone())));
-            raw.places.insert(name, place);
+            let list: Vec<String> = names.iter().map(|name| name.value.clone()).collect();
+            raw.loaders.names.extend(arches.iter().map(|arch| (ClientArch(*arch), list.clone())));
+            raw.places.extend(names.into_iter().map(|name| (name.value, name.place)));
         }
         fields.done();
         raw
     }
 
-    /// Notes every loader that is not there.
-    pub(super) fn look(&self, sink: &Sink) {
-        for (name, path) in self.loaders.files() {
+    /// Notes every loader that is not there; `of_nodes` are those nodes name for themselves.
+    pub(super) fn look<'n>(&self, of_nodes: impl Iterator<Item = &'n Spot<String>>, sink: &Sink) {
+        let missing = |name: &str, place: &Place| {
+            let path = self.loaders.dir.join(name);
             if !path.is_file() {
-                let place = self.places.get(&name).unwrap_or(&self.place);
                 let text = format!("[loaders]: {} does not exist", path.display());
                 sink.fault(place, text, "install the Debian package ipxe, or name another dir");
+            }
+        };
+        for name in self.loaders.names.values().flatten() {
+            missing(name, self.places.get(name).unwrap_or(&self.place));
+        }
+        of_nodes.for_each(|name| missing(&name.value, &name.place));
+    }
+}
+
+/// `loaders = { … }` of a node: one file for each architecture.
+pub(super) fn read_own(fields: &Fields<'_>) -> BTreeMap<ClientArch, Spot<String>> {
+    let mut own = BTreeMap::new();
+    let subject = format!("{}: loaders", fields.subject);
+    let Some(table) = fields.table("loaders", subject) else { return own };
+    for (key, arches, _) in KEYS {
+        let Some(name) = table.text(key).filter(|name| is_name(&table, key, name)) else {
+            continue;
+        };
+        own.extend(arches.iter().map(|arch| (ClientArch(*arch), name.clone())));
+    }
+    table.done();
+    own
+}
+
+/// What a node with Secure Boot is given.
+pub(super) fn signed(place: &Place) -> BTreeMap<ClientArch, Spot<String>> {
+    let shim = || Spot::new(SHIM.to_owned(), place.clone());
+    X64.iter().map(|arch| (ClientArch(*arch), shim())).collect()
+}
+
+fn is_name(fields: &Fields<'_>, key: &str, name: &Spot<String>) -> bool {
+    let text = &name.value;
+    let good = !(text.is_empty() || text.starts_with('.') || text.contains(['/', '\\', '\0']));
+    if !good {
+        let what = format!("{key} {text:?} is no file name");
+        fields.fault(&name.place, what, "name a file in the folder that dir of [loaders] names");
+    }
+    good
+}
+
+/// `[secure_boot]` with the places of its files.
+pub(super) struct RawSecureBoot {
+    pub(super) files: SecureBoot,
+    shim: Option<Place>,
+    grub: Option<Place>,
+}
+
+impl RawSecureBoot {
+    /// What holds when there is no `[secure_boot]`.
+    pub(super) fn unsaid() -> Self {
+        Self { files: SecureBoot::default(), shim: None, grub: None }
+    }
+
+    pub(super) fn read(fields: Fields<'_>, dir: &Path) -> Self {
+        let mut raw = Self::unsaid();
+        if let Some(shim) = fields.path("shim", dir) {
+            raw.files.shim = shim.value;
+            raw.shim = Some(shim.place);
+        }
+        if let Some(grub) = fields.path("grub", dir) {
+            raw.files.grub = grub.value;
+            raw.grub = Some(grub.place);
+        }
+        fields.done();
+        raw
+    }
+
+    /// Notes every file that is not there. `wanted` is the node that needs them.
+    pub(super) fn look(&self, wanted: &Place, sink: &Sink) {
+        let files = [
+            (&self.files.shim, &self.shim, "shim-signed"),
+            (&self.files.grub, &self.grub, "grub-efi-amd64-signed"),
+        ];
+        for (path, place, package) in files {
+            if !path.is_file() {
+                let text = format!("[secure_boot]: {} does not exist", path.display());
+                let hint = format!("install the Debian package {package}, or name another file");
+                sink.fault(place.as_ref().unwrap_or(wanted), text, hint);
             }
         }
     }

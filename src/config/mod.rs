@@ -1,19 +1,25 @@
 //! The lab as declared in TOML: read whole, checked whole, every fault reported at once.
 //!
 //! One directory: `volund.toml`, the other `*.toml` beside it by name, then `*.d/*.toml` by name. Tables of
-//! one kind may be spread over files; `[lab]`, `[operator]`, `[loaders]`, `[metering]` and `[agent]` stand in
-//! one. Relative paths start at that directory. Unknown keys are refused. Secrets stand in it by reference
+//! one kind may be spread over files; `[lab]`, `[operator]`, `[loaders]`, `[secure_boot]`, `[menu]`, `[metering]` and
+//! `[agent]` stand in one. Relative paths start at that directory. Unknown keys are refused. Secrets stand in it by reference
 //! only; this module resolves them at load and never shows one. It changes no file and opens no socket.
 
+#[cfg(test)]
+mod boot_tests;
 mod cross;
 pub mod duration;
 mod fault;
 mod fields;
 mod lab;
 mod loaders;
+mod menu;
 mod network;
 mod node;
+mod options;
+mod pool;
 mod profile;
+mod quirks;
 mod secret;
 mod source;
 mod suggest;
@@ -30,7 +36,8 @@ use model::{EnclosureName, NodeName, ProfileName};
 pub use self::{
     fault::{Fault, Faults, Place},
     lab::{AgentImage, Lab, Metering, Operator, Token, User},
-    loaders::LoaderFiles,
+    loaders::{GRUB, LoaderFiles, SHIM, SecureBoot},
+    menu::Menu,
     network::{Network, Subnet, SubnetError},
     node::{Assigned, Bmc, BootMode, CipherSuite, Enclosure, Node, Seat},
     profile::{Boots, FileSource, Linux, Profile, Timeouts},
@@ -40,7 +47,8 @@ use self::{
     fault::{Sink, Spot},
     fields::Fields,
     lab::{RawAgent, RawOperator},
-    loaders::RawLoaders,
+    loaders::{RawLoaders, RawSecureBoot},
+    menu::RawMenu,
     network::RawNetwork,
     node::{RawAssign, RawNode},
     profile::RawProfile,
@@ -59,6 +67,8 @@ pub struct Config {
     pub networks: Vec<Network>,
     /// Network boot loaders.
     pub loaders: LoaderFiles,
+    /// The menu at nodes' consoles, if they are to have one.
+    pub menu: Option<Menu>,
     /// Enclosures.
     pub enclosures: BTreeMap<EnclosureName, Enclosure>,
     /// Profiles, the built-in ones among them (`inspect` only with an agent image).
@@ -155,6 +165,8 @@ struct Raw {
     lab: Option<Spot<Option<Lab>>>,
     operator: Option<Spot<RawOperator>>,
     loaders: Option<Spot<RawLoaders>>,
+    secure_boot: Option<Spot<RawSecureBoot>>,
+    menu: Option<Spot<RawMenu>>,
     metering: Option<Spot<Metering>>,
     agent: Option<Spot<RawAgent>>,
     networks: Vec<RawNetwork>,
@@ -202,6 +214,10 @@ impl Raw {
         once(&mut self.lab, &root, "lab", lab::read_lab);
         once(&mut self.operator, &root, "operator", lab::read_operator);
         once(&mut self.loaders, &root, "loaders", |fields| RawLoaders::read(fields, dir));
+        once(&mut self.secure_boot, &root, "secure_boot", |fields| {
+            RawSecureBoot::read(fields, dir)
+        });
+        once(&mut self.menu, &root, "menu", |fields| menu::read(fields, dir));
         once(&mut self.metering, &root, "metering", lab::read_metering);
         once(&mut self.agent, &root, "agent", |fields| lab::read_agent(fields, dir));
         self.networks.extend(root.list_of_tables("network").into_iter().map(RawNetwork::read));
@@ -225,10 +241,7 @@ impl Raw {
     }
 
     fn look_for_files(&self, sink: &Sink) {
-        let unsaid = RawLoaders::unsaid(Place::whole(source::MAIN));
-        if !self.networks.is_empty() {
-            self.loaders.as_ref().map_or(&unsaid, |loaders| &loaders.value).look(sink);
-        }
+        self.look_for_loaders(sink);
         for profile in &self.profiles {
             for file in &profile.files {
                 if !file.value.is_file() {
@@ -248,18 +261,51 @@ impl Raw {
         }
     }
 
+    fn look_for_loaders(&self, sink: &Sink) {
+        let unsaid = RawLoaders::unsaid(Place::whole(source::MAIN));
+        if !self.networks.is_empty() {
+            let of_nodes = self.nodes.iter().flat_map(|node| node.quirks.loaders.values());
+            self.loaders.as_ref().map_or(&unsaid, |loaders| &loaders.value).look(of_nodes, sink);
+        }
+        let secure = self.nodes.iter().find_map(|node| node.quirks.secure.as_ref());
+        let unsaid = RawSecureBoot::unsaid();
+        let files = self.secure_boot.as_ref().map(|files| (&files.value, &files.place));
+        // Files that are named are looked for even before a node wants them.
+        if let Some((files, place)) = files.or_else(|| Some((&unsaid, secure?))) {
+            files.look(place, sink);
+        }
+        let memtest = self.menu.as_ref().and_then(|menu| menu.value.memtest.as_ref());
+        if let Some(file) = memtest.filter(|file| !file.value.is_file()) {
+            let text = format!("[menu]: {} does not exist", file.value.display());
+            sink.fault(&file.place, text, "install the Debian package memtest86+, or correct it");
+        }
+    }
+
+    /// The loaders, those among them that nodes name for themselves.
+    fn finish_loaders(&mut self) -> LoaderFiles {
+        let mut loaders = self.loaders.take().map(|raw| raw.value.loaders).unwrap_or_default();
+        let own = self.nodes.iter().flat_map(|node| node.quirks.loaders.values());
+        loaders.add(own.map(|name| &name.value));
+        let wanted = self.nodes.iter().any(|node| node.quirks.secure.is_some());
+        let named = self.secure_boot.take().map(|raw| raw.value.files);
+        loaders.secure = named.or_else(|| wanted.then(SecureBoot::default));
+        loaders
+    }
+
     /// Every node's BMC password, in their order.
     fn passwords(&self, dir: &Path, sink: &Sink) -> Vec<Option<Secret>> {
         self.nodes.iter().map(|node| node::resolve_password(node, dir, sink)).collect()
     }
 
     /// The configuration; `None` when a fault was noted.
-    fn finish(self, dir: &Path, sink: &Sink) -> Option<Config> {
+    fn finish(mut self, dir: &Path, sink: &Sink) -> Option<Config> {
         let passwords = self.passwords(dir, sink);
         if !sink.is_clean() {
             return None;
         }
         let assigned = cross::assigned(&self);
+        let homes = cross::homes(&self);
+        let loaders = self.finish_loaders();
         let agent = match self.agent {
             Some(agent) => Some(agent.value.finish()?),
             None => None,
@@ -268,19 +314,18 @@ impl Raw {
             self.networks.into_iter().map(RawNetwork::finish).collect::<Option<_>>()?;
         let profiles = finish_profiles(self.profiles, agent.is_some())?;
         let all: Vec<ProfileName> = profiles.keys().cloned().collect();
-        let node = |(node, password): (RawNode, _)| {
-            let address = node.address.as_ref()?.value;
-            let network = networks.iter().find(|network| network.subnet.contains(address));
-            let network = network.map(|network| network.name.as_str());
-            node.finish(network, password, &all).map(|node| (node.name.clone(), node))
+        let node = |((node, password), home): ((RawNode, _), Option<String>)| {
+            node.finish(home.as_deref(), password, &all).map(|node| (node.name.clone(), node))
         };
-        let nodes = self.nodes.into_iter().zip(passwords).map(node).collect::<Option<_>>()?;
+        let nodes = self.nodes.into_iter().zip(passwords).zip(homes);
+        let nodes = nodes.map(node).collect::<Option<_>>()?;
         let enclosure = |(name, enclosure): (Spot<_>, Option<_>)| Some((name.value, enclosure?));
         Some(Config {
             dir: dir.to_owned(),
             lab: self.lab?.value?,
             operator: self.operator.map(|raw| raw.value.operator).unwrap_or_default(),
-            loaders: self.loaders.map(|raw| raw.value.loaders).unwrap_or_default(),
+            loaders,
+            menu: self.menu.map(|raw| raw.value.menu),
             enclosures: self.enclosures.into_iter().map(enclosure).collect::<Option<_>>()?,
             profiles,
             nodes,

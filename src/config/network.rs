@@ -6,12 +6,13 @@ use std::{
     str::FromStr,
 };
 
-use model::boot::{BootNetwork, DhcpMode};
+use model::boot::{BootNetwork, DhcpMode, DhcpOption, Pool};
 use pxe::Wrap;
 
 use super::{
     fault::{Sink, Spot},
     fields::{ADDRESS_FORM, Fields},
+    options, pool,
 };
 
 /// A network nodes boot on.
@@ -43,8 +44,14 @@ pub struct Network {
     pub tftp_wrap: Wrap,
     /// TCP port of HTTP boot; 0 is any free one, for tests.
     pub http_port: u16,
-    /// Whether we serve addresses there.
+    /// What our DHCP does there.
     pub dhcp: DhcpMode,
+    /// Whether router advertisements without a prefix are sent.
+    pub advertises: bool,
+    /// Whether an address of the pool is pinged before it is given to a machine that never had it.
+    pub checks_conflicts: bool,
+    /// DHCP options every client gets.
+    pub options: Vec<DhcpOption>,
 }
 
 /// A subnet in CIDR form: `192.0.2.0/24`.
@@ -124,7 +131,7 @@ impl Network {
             name: self.name.clone(),
             mode: self.dhcp,
             unknown_lease_s: self.unknown_lease_s,
-            options: vec![],
+            options: self.options.clone(),
             subnet: self.subnet.first,
             prefix: self.subnet.prefix,
             server: self.server,
@@ -142,6 +149,8 @@ pub(super) struct RawNetwork {
     pub(super) subnet: Option<Spot<Subnet>>,
     pub(super) server: Option<Spot<Ipv4Addr>>,
     pub(super) router: Option<Spot<Ipv4Addr>>,
+    pub(super) pool: Option<Spot<Pool>>,
+    pub(super) dhcp: Dhcp,
     interface: Option<Spot<String>>,
     dns: Vec<Ipv4Addr>,
     lease_s: u32,
@@ -151,8 +160,26 @@ pub(super) struct RawNetwork {
     tftp_port: u16,
     tftp_wrap: Wrap,
     http_port: u16,
-    dhcp: DhcpMode,
+    advertises: bool,
+    checks_conflicts: bool,
+    options: Vec<Spot<DhcpOption>>,
 }
+
+/// `dhcp`, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dhcp {
+    Full,
+    Reserved,
+    Proxy,
+    Off,
+}
+
+const MODES: [(&str, Dhcp); 4] = [
+    ("full", Dhcp::Full),
+    ("reserved", Dhcp::Reserved),
+    ("proxy", Dhcp::Proxy),
+    ("off", Dhcp::Off),
+];
 
 impl RawNetwork {
     pub(super) fn read(mut fields: Fields<'_>) -> Self {
@@ -163,11 +190,17 @@ impl RawNetwork {
         let port = |key, usual| {
             fields.integer(key, 0..=65_535_u16).map_or(usual, |port: Spot<u16>| port.value)
         };
+        let dhcp = fields.choice("dhcp", &MODES).map_or(Dhcp::Reserved, |mode| mode.value);
+        let interface = fields.title("interface");
         let raw = Self {
+            pool: pool::read(&fields, dhcp == Dhcp::Full),
+            advertises: read_advertises(&fields, interface.is_some(), dhcp),
+            checks_conflicts: read_conflict_check(&fields, dhcp),
+            options: options::read(&fields),
             subnet: fields.need("subnet", "write it as subnet = \"192.0.2.0/24\""),
             server: fields.need_address("server", "name volund's own address on that network"),
             router: fields.parse_as("router", ADDRESS_FORM),
-            interface: fields.title("interface"),
+            interface,
             dns: spots(fields.parse_list("dns", Some(ADDRESS_FORM))),
             lease_s: fields.integer("lease_s", 60..=604_800_u32).map_or(600, |lease| lease.value),
             dhcp_port: port("dhcp_port", 67),
@@ -181,9 +214,7 @@ impl RawNetwork {
                 Some(_) | None => Wrap::Zero,
             },
             http_port: port("http_port", 8067),
-            dhcp: fields
-                .choice("dhcp", &[("reserved", DhcpMode::Reserved), ("off", DhcpMode::Off)])
-                .map_or(DhcpMode::Reserved, |mode| mode.value),
+            dhcp,
             name,
         };
         raw.check_addresses(&fields);
@@ -200,13 +231,36 @@ impl RawNetwork {
                 fields.fault(&spot.place, text, "use an address inside the subnet");
             }
         }
+        if let Some(pool) = &self.pool {
+            pool::lies_in(fields, pool, subnet);
+        }
     }
 
-    fn label(&self) -> String {
+    /// Notes what is doubtful.
+    pub(super) fn warn(&self, sink: &Sink) {
+        let Some(router) = &self.router else { return };
+        if let Some(place) = options::lacks_default_route(&self.options) {
+            let text = format!("{}: routes leave out the router {}", self.label(), router.value);
+            let hint = format!(
+                "clients that take routes do not look at router (RFC 3442): add \
+                 \"0.0.0.0/0 via {}\"",
+                router.value
+            );
+            sink.warning(place, text, hint);
+        }
+    }
+
+    pub(super) fn label(&self) -> String {
         self.name.as_ref().map_or_else(|| "[[network]]".to_owned(), |name| quoted(&name.value))
     }
 
     pub(super) fn finish(self) -> Option<Network> {
+        let dhcp = match self.dhcp {
+            Dhcp::Full => DhcpMode::Full(self.pool?.value),
+            Dhcp::Reserved => DhcpMode::Reserved,
+            Dhcp::Proxy => DhcpMode::Proxy,
+            Dhcp::Off => DhcpMode::Off,
+        };
         Some(Network {
             name: self.name?.value,
             interface: self.interface.map(|interface| interface.value),
@@ -221,9 +275,38 @@ impl RawNetwork {
             tftp_port: self.tftp_port,
             tftp_wrap: self.tftp_wrap,
             http_port: self.http_port,
-            dhcp: self.dhcp,
+            dhcp,
+            advertises: self.advertises,
+            checks_conflicts: self.checks_conflicts,
+            options: options::values(&self.options),
         })
     }
+}
+
+/// Advertisements go out of an interface; where it is known and we serve DHCP they do, unless they are unwanted.
+fn read_advertises(fields: &Fields<'_>, has_interface: bool, dhcp: Dhcp) -> bool {
+    let wanted = fields.boolean_spot("router_advertisements");
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.value) {
+        let reason = match (has_interface, dhcp) {
+            (_, Dhcp::Off) => Some("are not sent where dhcp is \"off\""),
+            (false, _) => Some("need an interface"),
+            (true, _) => None,
+        };
+        if let Some(reason) = reason {
+            let text = format!("router_advertisements {reason}");
+            fields.fault(&wanted.place, text, "remove it, or name interface and dhcp");
+        }
+    }
+    wanted.map_or(true, |wanted| wanted.value) && has_interface && dhcp != Dhcp::Off
+}
+
+fn read_conflict_check(fields: &Fields<'_>, dhcp: Dhcp) -> bool {
+    let wanted = fields.boolean_spot("conflict_check");
+    if let Some(wanted) = wanted.as_ref().filter(|_| dhcp != Dhcp::Full) {
+        let text = "conflict_check belongs to dhcp = \"full\"";
+        fields.fault(&wanted.place, text, "remove it: without a pool nothing is given away");
+    }
+    wanted.map_or(true, |wanted| wanted.value) && dhcp == Dhcp::Full
 }
 
 fn quoted(name: &str) -> String {

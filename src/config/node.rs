@@ -6,13 +6,15 @@ use std::{
 };
 
 use model::{
-    BayNumber, EnclosureName, MacAddr, NodeName, ProfileName, Serial, hostlist, permit::Protection,
+    BayNumber, EnclosureName, MacAddr, NodeName, ProfileName, Serial, boot::BootTraits, hostlist,
+    permit::Protection,
 };
 use toml::de::DeValue;
 
 use super::{
     fault::{Place, Sink, Spot},
-    fields::Fields,
+    fields::{ADDRESS_FORM, Fields},
+    quirks::RawQuirks,
     secret::{Secret, SecretRef},
 };
 
@@ -38,9 +40,9 @@ pub struct Node {
     pub serial: Option<Serial>,
     /// Every MAC it may boot with.
     pub macs: Vec<MacAddr>,
-    /// Its reserved address.
-    pub address: Ipv4Addr,
-    /// Name of the network that address lies on.
+    /// Its reserved address. Without one, another server of a network in mode `proxy` chooses it.
+    pub address: Option<Ipv4Addr>,
+    /// Name of the network it boots on.
     pub network: String,
     /// Its BMC.
     pub bmc: Bmc,
@@ -50,6 +52,8 @@ pub struct Node {
     pub profiles: Vec<ProfileName>,
     /// Its protection.
     pub protection: Protection,
+    /// What is peculiar about booting it; the menu is not in it.
+    pub traits: BootTraits,
     /// Where it is declared.
     pub place: Place,
 }
@@ -115,6 +119,10 @@ pub(super) struct RawNode {
     pub(super) bay: Option<Spot<BayNumber>>,
     pub(super) macs: Vec<Spot<MacAddr>>,
     pub(super) address: Option<Spot<Ipv4Addr>>,
+    /// Whether the key `address` is there, right or wrong.
+    pub(super) has_address: bool,
+    pub(super) network: Option<Spot<String>>,
+    pub(super) quirks: RawQuirks,
     pub(super) bmc: Option<RawBmc>,
     pub(super) profiles: Option<Vec<Spot<ProfileName>>>,
     serial: Option<Serial>,
@@ -168,16 +176,20 @@ impl RawNode {
             fields.subject = format!("node \"{}\"", name.value);
         }
         let modes = [("bios", BootMode::Bios), ("uefi", BootMode::Uefi)];
+        let boot_mode =
+            fields.choice("boot_mode", &modes).map_or(BootMode::Bios, |mode| mode.value);
         let node = Self {
             enclosure: fields.parse("enclosure"),
             bay: read_bay(&fields),
             macs: read_macs(&fields),
-            address: fields
-                .need_address("address", "reserve an address for it on a declared network"),
+            address: fields.parse_as("address", ADDRESS_FORM),
+            has_address: fields.has("address"),
+            network: fields.title("network"),
+            quirks: RawQuirks::read(&fields, boot_mode == BootMode::Uefi),
             bmc: read_bmc(&fields, sink),
             profiles: fields.parse_list("profiles", None),
             serial: read_serial(&fields),
-            boot_mode: fields.choice("boot_mode", &modes).map_or(BootMode::Bios, |mode| mode.value),
+            boot_mode,
             protection: read_protection(&fields),
             place: name.as_ref().map_or(&fields.place, |name| &name.place).clone(),
             subject: fields.subject.clone(),
@@ -207,7 +219,7 @@ impl RawNode {
             seat: seat.map(|(enclosure, bay)| Seat { enclosure: enclosure.value, bay: bay.value }),
             serial: self.serial,
             macs: self.macs.into_iter().map(|mac| mac.value).collect(),
-            address: self.address?.value,
+            address: self.address.map(|address| address.value),
             network: network?.to_owned(),
             bmc: Bmc {
                 address: bmc.endpoint?.value,
@@ -218,6 +230,7 @@ impl RawNode {
             boot_mode: self.boot_mode,
             profiles: profiles.unwrap_or_else(|| all.to_vec()),
             protection: self.protection,
+            traits: self.quirks.finish(),
             place: self.place,
         })
     }

@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
-use model::{ProfileName, RootKind};
+use model::{ProfileName, RootKind, boot::DhcpOption};
 
 use super::{
     fault::{Place, Spot},
     fields::Fields,
+    options,
 };
 
 /// A profile.
@@ -28,6 +29,8 @@ pub struct Profile {
     pub min_boot: Duration,
     /// Whether the system calls back when it is up; otherwise its boot is taken as success.
     pub callback: bool,
+    /// DHCP options a node of this profile gets.
+    pub options: Vec<DhcpOption>,
     /// Where it is declared; `None` when it is built in.
     pub place: Option<Place>,
 }
@@ -117,6 +120,7 @@ impl Profile {
             boots,
             timeouts: Timeouts::default(),
             min_boot: Duration::from_secs(60),
+            options: vec![],
             place: None,
         }
     }
@@ -185,6 +189,7 @@ impl RawProfile {
         let min_boot = fields.integer("min_boot_s", 1..=86_400_u32).map_or(60, |span| span.value);
         let callback = fields.boolean("callback").unwrap_or(kind != Some(Kind::Local));
         let timeouts = read_timeouts(&fields);
+        let options = options::values(&options::read(&fields));
         fields.done();
         let name = Spot::new(parsed.ok()?, name.place);
         let profile = boots.map(|boots| Profile {
@@ -194,6 +199,7 @@ impl RawProfile {
             timeouts,
             min_boot: Duration::from_secs(min_boot.into()),
             callback,
+            options,
             place: Some(name.place.clone()),
         });
         Some(Self { name, profile, files, is_inspect: kind == Some(Kind::Inspect) })

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A configuration directory that is removed at the end.
-struct Dir(PathBuf);
+pub(super) struct Dir(pub(super) PathBuf);
 
 impl Dir {
     fn new(files: &[(&str, &str)]) -> Self {
@@ -28,7 +28,7 @@ impl Dir {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -41,12 +41,12 @@ impl Drop for Dir {
 
 const NO_MACHINE: CheckOptions = CheckOptions { resolve_secrets: false, look_for_files: false };
 
-fn faults(dir: &Dir, options: CheckOptions) -> String {
+pub(super) fn faults(dir: &Dir, options: CheckOptions) -> String {
     let faults = check(&dir.0, options).err().map(|faults| faults.to_string());
     faults.unwrap_or_default().replace(&dir.0.display().to_string(), "DIR")
 }
 
-const GOOD: &str = r#"
+pub(super) const GOOD: &str = r#"
 schema = 1
 [lab]
 name = "twin"
@@ -89,7 +89,7 @@ nodes = "bld-001"
 profile = "ram"
 "#;
 
-fn good() -> Dir {
+pub(super) fn good() -> Dir {
     let dir = Dir::new(&[
         ("volund.toml", GOOD),
         ("pw", "s3cret\n"),
@@ -332,8 +332,14 @@ fn digests_of_a_profiles_files_are_one_each_in_hexadecimal() {
     let (a, b) = ("0a".repeat(32), "0B".repeat(32));
     let cases = [
         (format!("kernel_sha256 = \"{a}\"\ninitrd_sha256 = [\"{b}\"]"), ""),
-        (format!("initrd_sha256 = [\"{a}\", \"{b}\"]"), "initrd_sha256 has 2 digests for 1 initrds; write one for each"),
-        ("kernel_sha256 = \"0a0a\"".to_owned(), "kernel_sha256 is no digest of 64 hexadecimal digits; `sha256sum FILE` prints it"),
+        (
+            format!("initrd_sha256 = [\"{a}\", \"{b}\"]"),
+            "initrd_sha256 has 2 digests for 1 initrds; write one for each",
+        ),
+        (
+            "kernel_sha256 = \"0a0a\"".to_owned(),
+            "kernel_sha256 is no digest of 64 hexadecimal digits; `sha256sum FILE` prints it",
+        ),
         (format!("initrd_sha256 = \"{a}\""), "is of type string; write a list"),
     ];
     for (keys, want) in cases {
@@ -345,7 +351,10 @@ fn digests_of_a_profiles_files_are_one_each_in_hexadecimal() {
         if want.is_empty() {
             let config = load(&dir.0).unwrap_or_else(|faults| panic!("{faults}"));
             let Boots::Linux(linux) = &config.profiles["ram"].boots else { panic!() };
-            assert_eq!((linux.kernel_sha256, &*linux.initrd_sha256), (Some([10; 32]), &[[11; 32]][..]));
+            assert_eq!(
+                (linux.kernel_sha256, &*linux.initrd_sha256),
+                (Some([10; 32]), &[[11; 32]][..])
+            );
         }
     }
 }

@@ -171,7 +171,8 @@ impl Ground {
             .with_context(|| format!("could not open the book {}", book.display()))?;
         let writer = Writer::start(&store, tasks).await.context("could not start the writer")?;
         let series = open_series(&state.join("samples"))?;
-        let (config, series, table) = (Arc::new(config), Arc::new(series), Table::default());
+        let table = Table::new(specs::options(&config));
+        let (config, series) = (Arc::new(config), Arc::new(series));
         Ok(Self { config, store, writer, series, table, lock })
     }
 
@@ -185,7 +186,8 @@ impl Ground {
         let listeners = self.config.networks.iter().map(boot_listener).collect();
         let (sender, calls) = mpsc::channel(CALLS);
         let sink = SightingSink::new(SIGHTINGS);
-        let settings = PxeConfig::new(listeners);
+        let lease_log = Some(self.config.lab.state_dir.join("leases.log"));
+        let settings = PxeConfig { lease_log, ..PxeConfig::new(listeners) };
         let table = Arc::clone(&self.table.current);
         let sinks = Sinks {
             sightings: sink.clone(),
@@ -289,8 +291,8 @@ fn boot_listener(network: &Network) -> Listener {
             DhcpMode::Off => None,
         },
         proxy_port: (network.dhcp != DhcpMode::Off).then_some(network.proxy_port),
-        advertises: false,
-        checks_conflicts: matches!(network.dhcp, DhcpMode::Full(_)),
+        advertises: network.advertises,
+        checks_conflicts: network.checks_conflicts,
         tftp_port: network.tftp_port,
         tftp_wrap: network.tftp_wrap,
         http_port: network.http_port,

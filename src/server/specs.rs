@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Context;
 use model::{
-    MacAddr, NodeName, ProfileName,
-    boot::{BootEntry, BootIntent, BootNetwork, BootTable, BootTraits, Loaders},
+    MacAddr, ProfileName, RootKind,
+    boot::{BootEntry, BootIntent, BootNetwork, BootTable, BootTraits, Menu, MenuAct, MenuItem},
     permit::Protection,
 };
 use plan::{Bounds, FileOwned, NodeSpec, ProfileKind, ProfileSpec, Specs};
@@ -18,7 +18,11 @@ use profiles::{
     templates::{Args, NodeFields},
 };
 
+use super::table::Options;
 use crate::config::{BootMode, Boots, Config, FileSource, Linux, Network, Node, Profile};
+
+/// URL path of the memory test of `[menu]`.
+const MEMTEST: &str = "/tools/memtest";
 
 /// What the engine decides by.
 #[must_use]
@@ -66,7 +70,7 @@ fn node_spec(config: &Config, node: &Node) -> NodeSpec {
     };
     NodeSpec {
         name: node.name.clone(),
-        address: Some(node.address),
+        address: node.address,
         efi: node.boot_mode == BootMode::Uefi,
         protected,
         profiles: node.profiles.clone(),
@@ -136,7 +140,7 @@ fn node_fields(config: &Config, node: &Node, http: &BTreeMap<String, SocketAddr>
     let seat = node.seat.as_ref();
     NodeFields {
         name: node.name.clone(),
-        address: Some(node.address),
+        address: node.address,
         prefix: network.map_or(32, |network| network.subnet.prefix),
         mac: node.macs.first().copied().unwrap_or(MacAddr([0; 6])),
         router: network.and_then(|network| network.router),
@@ -150,6 +154,8 @@ fn node_fields(config: &Config, node: &Node, http: &BTreeMap<String, SocketAddr>
 #[must_use]
 pub(super) fn files(config: &Config) -> BTreeMap<String, PathBuf> {
     let mut files = config.loaders.files();
+    let memtest = config.menu.as_ref().and_then(|menu| menu.memtest.clone());
+    files.extend(memtest.map(|file| (MEMTEST.to_owned(), file)));
     for profile in config.profiles.values() {
         let name = &profile.name;
         let mut image = |kernel: &PathBuf, initrds: &[PathBuf]| {
@@ -193,24 +199,62 @@ pub(super) fn boot_table(config: &Config, http: &BTreeMap<String, SocketAddr>) -
     };
     let mut table = BootTable {
         networks: config.networks.iter().map(network).collect(),
-        loaders: Loaders(config.loaders.names.clone()),
+        loaders: config.loaders.table(),
+        ladders: config.loaders.ladders(),
         files: files(config),
         digests: digests(config),
         ..BootTable::default()
     };
     for node in config.nodes.values() {
-        table.insert(entry(node.name.clone(), node.macs.clone(), node.address));
+        table.insert(entry(config, node));
     }
     table
 }
 
-fn entry(node: NodeName, macs: Vec<MacAddr>, address: Ipv4Addr) -> BootEntry {
+fn entry(config: &Config, node: &Node) -> BootEntry {
     BootEntry {
-        node,
-        macs,
-        address,
+        node: node.name.clone(),
+        macs: node.macs.clone(),
+        address: node.address.unwrap_or(Ipv4Addr::UNSPECIFIED),
         intent: BootIntent::Local,
         attempt: None,
-        traits: BootTraits::default(),
+        traits: BootTraits { menu: menu(config, node), ..node.traits.clone() },
+    }
+}
+
+/// What a person at the node's console may choose: nothing that writes a disk.
+fn menu(config: &Config, node: &Node) -> Option<Menu> {
+    let declared = config.menu.as_ref()?;
+    let item = |label: &str, does| MenuItem { label: label.to_owned(), does };
+    let mut items = vec![item("Boot the local disk", MenuAct::Local)];
+    let allowed = node.profiles.iter().filter_map(|name| config.profiles.get(name));
+    let offered = allowed.filter(|profile| match profile.boots {
+        Boots::Local => false,
+        Boots::Inspect => declared.inspect,
+        Boots::Linux(_) => declared.profiles && profile.root() != RootKind::Installer,
+    });
+    items.extend(offered.map(|profile| {
+        let about = if profile.about.is_empty() { "a profile" } else { &profile.about };
+        item(&format!("{}: {about}", profile.name), MenuAct::Profile(profile.name.clone()))
+    }));
+    let memtest = declared.memtest.as_ref();
+    items
+        .extend(memtest.map(|_| item("Memory test", MenuAct::Tool { kernel: MEMTEST.to_owned() })));
+    let url = declared.netboot_xyz.clone();
+    items.extend(url.map(|url| item("netboot.xyz", MenuAct::Chain { url })));
+    if declared.shell {
+        items.push(item("iPXE shell", MenuAct::Shell));
+    }
+    Some(Menu { timeout_s: declared.timeout_s, items })
+}
+
+/// The DHCP options of nodes and profiles.
+#[must_use]
+pub(super) fn options(config: &Config) -> Options {
+    let nodes = config.nodes.values().filter(|node| !node.traits.options.is_empty());
+    let profiles = config.profiles.values().filter(|profile| !profile.options.is_empty());
+    Options {
+        nodes: nodes.map(|node| (node.name.clone(), node.traits.options.clone())).collect(),
+        profiles: profiles.map(|profile| (profile.name.clone(), profile.options.clone())).collect(),
     }
 }

@@ -1,11 +1,11 @@
 //! The table the boot services answer from, kept in step with the engine.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use model::{
-    NodeName,
-    boot::{BootEntry, BootIntent, BootTable},
+    NodeName, ProfileName,
+    boot::{BootEntry, BootIntent, BootTable, BootTraits, DhcpOption},
 };
 use plan::{Engine, NodeState};
 
@@ -13,14 +13,43 @@ use plan::{Engine, NodeState};
 #[derive(Clone, Default)]
 pub(super) struct Table {
     pub(super) current: Arc<ArcSwap<BootTable>>,
+    options: Arc<Options>,
+}
+
+/// DHCP options by who declares them.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    /// Of a node.
+    pub(super) nodes: BTreeMap<NodeName, Vec<DhcpOption>>,
+    /// Of a profile.
+    pub(super) profiles: BTreeMap<ProfileName, Vec<DhcpOption>>,
+}
+
+impl Options {
+    /// The options of a node now: its profile's, with its own in front of them. Its profile is the one it is being
+    /// switched to, or else the one it has settled in.
+    fn of(&self, state: &NodeState) -> Vec<DhcpOption> {
+        let next = state.open_switch().map(|switch| &switch.to.name);
+        let profile = next.or(state.settled.as_ref());
+        let profile = profile.and_then(|profile| self.profiles.get(profile));
+        let own = self.nodes.get(&state.spec.name);
+        let both = profile.into_iter().chain(own).flatten();
+        let merged: BTreeMap<u8, &DhcpOption> = both.map(|option| (option.code, option)).collect();
+        merged.into_values().cloned().collect()
+    }
 }
 
 impl Table {
+    /// An empty table that knows these options.
+    pub(super) fn new(options: Options) -> Self {
+        Self { options: Arc::new(options), ..Self::default() }
+    }
+
     /// The whole table at a start, each node with what the engine will say of it: until the engine runs, a node
     /// of an open switch asks and waits for it instead of being sent to its own disk.
     pub(super) fn fill(&self, mut table: BootTable, engine: &Engine) {
         for (state, intent) in engine.intents() {
-            if let Some(entry) = changed(&table, state, intent) {
+            if let Some(entry) = self.changed(&table, state, intent) {
                 table.insert(entry);
             }
         }
@@ -32,7 +61,7 @@ impl Table {
         let current = self.current.load();
         let entries: Vec<BootEntry> = changes
             .iter()
-            .filter_map(|(state, intent)| changed(&current, state, *intent))
+            .filter_map(|(state, intent)| self.changed(&current, state, *intent))
             .collect();
         if entries.is_empty() {
             return;
@@ -41,12 +70,52 @@ impl Table {
         entries.into_iter().for_each(|entry| table.insert(entry));
         self.current.store(Arc::new(table));
     }
+
+    /// The node's entry as it is to be, if that is another one than `table` has.
+    fn changed(
+        &self,
+        table: &BootTable,
+        state: &NodeState,
+        intent: BootIntent,
+    ) -> Option<BootEntry> {
+        let old = table.by_node.get(&state.spec.name)?;
+        let traits = BootTraits { options: self.options.of(state), ..old.traits.clone() };
+        let attempt = state.attempt();
+        let new = BootEntry { intent, attempt, traits, ..BootEntry::clone(old) };
+        (new != **old).then_some(new)
+    }
 }
 
-/// The node's entry as it is to be, if that is another one than `table` has.
-fn changed(table: &BootTable, state: &NodeState, intent: BootIntent) -> Option<BootEntry> {
-    let node: &NodeName = &state.spec.name;
-    let old = table.by_node.get(node)?;
-    let new = BootEntry { intent, attempt: state.attempt(), ..BootEntry::clone(old) };
-    (new != **old).then_some(new)
+#[cfg(test)]
+mod tests {
+    use plan::NodeSpec;
+
+    use super::*;
+
+    fn option(code: u8, value: u8) -> DhcpOption {
+        DhcpOption { code, value: vec![value] }
+    }
+
+    #[test]
+    fn a_nodes_own_options_stand_before_those_of_the_profile_it_has() {
+        let name: NodeName = "bld-003".parse().unwrap();
+        let profile: ProfileName = "worker".parse().unwrap();
+        let options = Options {
+            nodes: [(name.clone(), vec![option(26, 1)])].into(),
+            profiles: [(profile.clone(), vec![option(15, 2), option(26, 2)])].into(),
+        };
+        let spec = NodeSpec {
+            name,
+            address: None,
+            efi: false,
+            protected: None,
+            profiles: vec![profile.clone()],
+            bmc: String::new(),
+            owned: None,
+        };
+        let mut state = NodeState::new(spec);
+        assert_eq!(options.of(&state), [option(26, 1)]);
+        state.settled = Some(profile);
+        assert_eq!(options.of(&state), [option(15, 2), option(26, 1)]);
+    }
 }

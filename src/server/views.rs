@@ -32,7 +32,7 @@ pub(super) fn node(row: &Row<'_>) -> NodeView {
         enclosure: node.seat.as_ref().map(|seat| seat.enclosure.to_string()),
         bay: node.seat.as_ref().map(|seat| seat.bay.get()),
         macs: node.macs.iter().map(ToString::to_string).collect(),
-        address: node.address.to_string(),
+        address: node.address.map(|address| address.to_string()).unwrap_or_default(),
         bmc: BmcView {
             kind: "ipmi".to_owned(),
             address: node.bmc.address.ip().to_string(),

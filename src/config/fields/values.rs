@@ -60,12 +60,17 @@ impl Fields<'_> {
 
     /// `true` or `false`.
     pub(in crate::config) fn boolean(&self, key: &'static str) -> Option<bool> {
+        self.boolean_spot(key).map(|boolean| boolean.value)
+    }
+
+    /// `true` or `false`, and where it stands.
+    pub(in crate::config) fn boolean_spot(&self, key: &'static str) -> Option<Spot<bool>> {
         let value = self.value(key)?;
         let boolean = value.get_ref().as_bool();
         if boolean.is_none() {
             self.wrong_type(key, value, "true or false");
         }
-        boolean
+        boolean.map(|boolean| Spot::new(boolean, self.place_of(value)))
     }
 
     /// A duration such as `"8m"`, one second to a day.
