@@ -9,7 +9,7 @@ use std::{
 };
 
 use model::{BootEntry, Sighted, UnixMillis, boot::AttemptId, sighting::DhcpKind};
-use pxe_proto::dhcp::{Arrival, Outcome, Reply, Request, decide};
+use pxe_proto::dhcp::{Arrival, Destination, Leases, Outcome, Reply, Request, ServerPort, decide};
 
 use crate::state::{State, now};
 
@@ -19,23 +19,31 @@ const MAX_DATAGRAM: usize = 4096;
 /// Serves until told to stop.
 pub(crate) fn run(state: &State, socket: &UdpSocket, server: Ipv4Addr) {
     let mut buffer = [0; MAX_DATAGRAM];
+    let mut leases = Leases::new();
     while !state.stop.is_cancelled() {
         // A time-out is the moment to look at `stop`; an ICMP error belongs to an earlier answer.
         let Ok((length, SocketAddr::V4(from))) = socket.recv_from(&mut buffer) else { continue };
         let datagram = buffer.get(..length).unwrap_or_default();
-        handle(state, socket, server, from, datagram);
+        let arrival = Arrival { from, on: server, port: ServerPort::Dhcp };
+        handle(state, socket, arrival, &mut leases, datagram);
     }
 }
 
-fn handle(state: &State, socket: &UdpSocket, on: Ipv4Addr, from: SocketAddrV4, datagram: &[u8]) {
+fn handle(
+    state: &State,
+    socket: &UdpSocket,
+    arrival: Arrival,
+    leases: &mut Leases,
+    datagram: &[u8],
+) {
     let request = match Request::decode(datagram) {
         Ok(request) => request,
         Err(error) => {
-            tracing::debug!(%from, %error, "dropped a datagram");
+            tracing::debug!(from = %arrival.from, %error, "dropped a datagram");
             return;
         }
     };
-    let decision = decide(&request, Arrival { from, on }, &state.table.load());
+    let decision = decide(&request, arrival, &state.table.load(), leases, now());
     match decision.entry {
         Some(entry) => answer(state, socket, &request, &entry, decision.outcome),
         None => tell_of_stranger(state, &request, decision.outcome),
@@ -94,7 +102,13 @@ fn seen(request: &Request) -> Sighted {
 
 /// Sends the answer; gives what happened.
 fn send(socket: &UdpSocket, request: &Request, reply: &Reply) -> Sighted {
-    match socket.send_to(&reply.answer.encode(request.max_size), reply.to) {
+    let to = match reply.to {
+        Destination::Address(to) => to,
+        Destination::Hardware { .. } | Destination::Broadcast => {
+            SocketAddrV4::new(Ipv4Addr::BROADCAST, 68)
+        }
+    };
+    match socket.send_to(&reply.answer.encode(request.max_size), to) {
         Ok(_) => Sighted::DhcpOut {
             kind: reply.answer.kind,
             xid: request.xid,
@@ -102,9 +116,9 @@ fn send(socket: &UdpSocket, request: &Request, reply: &Reply) -> Sighted {
             file: reply.answer.boot_file.as_ref().map(|file| file.name.clone()),
         },
         Err(error) => {
-            tracing::warn!(to = %reply.to, %error, "could not send a DHCP answer");
+            tracing::warn!(to = %to, %error, "could not send a DHCP answer");
             Sighted::DhcpSilent {
-                why: format!("the answer could not be sent to {}: {error}", reply.to),
+                why: format!("the answer could not be sent to {to}: {error}"),
             }
         }
     }

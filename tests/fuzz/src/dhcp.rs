@@ -7,14 +7,16 @@ use std::{
 };
 
 use model::{
-    BootEntry, BootIntent, BootTable, ClientArch, MacAddr,
+    BootEntry, BootIntent, BootTable, ClientArch, MacAddr, UnixMillis,
     boot::{BootNetwork, BootTraits, DhcpMode, Loaders},
 };
 use pxe_proto::dhcp::{
-    Answer, Arrival, Message, Outcome, Reply, Request, code, decide, request::HEADERS,
+    Answer, Arrival, Leases, Message, Outcome, Reply, Request, ServerPort, code, decide,
+    request::HEADERS,
 };
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+const NOW: UnixMillis = UnixMillis(1_000_000);
 
 /// Two nodes on one network: one asks the engine, one is to get no boot file.
 fn table() -> BootTable {
@@ -54,11 +56,16 @@ pub(super) fn request(data: &[u8]) {
     let Ok(request) = Request::read(&message) else { return };
     black_box((request.client(), request.relay_text()));
     let table = table();
+    let mut leases = Leases::new();
     for (from, on) in [(Ipv4Addr::UNSPECIFIED, SERVER), (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST)]
     {
-        let arrival = Arrival { from: SocketAddrV4::new(from, 68), on };
-        let decision = decide(&request, arrival, &table);
-        assert_eq!(decision, decide(&request, arrival, &table), "the same question, twice");
+        let arrival = Arrival { from: SocketAddrV4::new(from, 68), on, port: ServerPort::Dhcp };
+        let decision = decide(&request, arrival, &table, &mut leases, NOW);
+        assert_eq!(
+            decision,
+            decide(&request, arrival, &table, &mut leases, NOW),
+            "the same question, twice"
+        );
         if let Outcome::Reply(reply) = decision.outcome {
             is_heard(&reply, &request);
         }
@@ -68,8 +75,12 @@ pub(super) fn request(data: &[u8]) {
 /// What a client that sends `datagram` is answered, if anything.
 pub(super) fn answered(datagram: &[u8]) -> Option<Vec<u8>> {
     let request = Request::decode(datagram).ok()?;
-    let arrival = Arrival { from: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68), on: SERVER };
-    match decide(&request, arrival, &table()).outcome {
+    let arrival = Arrival {
+        from: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68),
+        on: SERVER,
+        port: ServerPort::Dhcp,
+    };
+    match decide(&request, arrival, &table(), &mut Leases::new(), NOW).outcome {
         Outcome::Reply(reply) => Some(reply.answer.encode(request.max_size)),
         Outcome::Silent { .. } => None,
     }

@@ -37,7 +37,7 @@ pub enum Ending {
 
 /// The lease part of an OFFER or ACK; an ACK to INFORM has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseTimes {
     /// Option 51 in seconds; T1 and T2 follow from it (RFC 2131, 4.4.5).
     pub seconds: u32,
 }
@@ -64,7 +64,7 @@ pub struct Answer {
     /// Option 54.
     pub server_id: Ipv4Addr,
     /// Options 51, 58, 59.
-    pub lease: Option<Lease>,
+    pub lease: Option<LeaseTimes>,
     /// Option 1.
     pub netmask: Option<Ipv4Addr>,
     /// Option 3.
@@ -190,7 +190,7 @@ impl Answer {
             dns: options.get(code::DNS).map(addresses).unwrap_or_default(),
             lease: options
                 .fixed(code::LEASE_TIME, &mut warnings)
-                .map(|seconds| Lease { seconds: u32::from_be_bytes(seconds) }),
+                .map(|seconds| LeaseTimes { seconds: u32::from_be_bytes(seconds) }),
             host_name: text(code::HOST_NAME),
             boot_file: BootFile::read(options.get(code::BOOT_FILE), &message.file),
             http_client: options.get(code::VENDOR_CLASS) == Some(HTTP_CLIENT),
@@ -247,7 +247,7 @@ mod tests {
             siaddr: Ipv4Addr::new(192, 0, 2, 1),
             giaddr: Ipv4Addr::new(192, 0, 2, 254),
             server_id: Ipv4Addr::new(192, 0, 2, 1),
-            lease: Some(Lease { seconds: 600 }),
+            lease: Some(LeaseTimes { seconds: 600 }),
             netmask: Some(Ipv4Addr::new(255, 255, 255, 0)),
             router: Some(Ipv4Addr::new(192, 0, 2, 254)),
             dns: vec![Ipv4Addr::new(192, 0, 2, 53), Ipv4Addr::new(192, 0, 2, 54)],

@@ -9,10 +9,14 @@ use std::{
     sync::Arc,
 };
 
-use model::{BootEntry, BootIntent, BootTable, ClientArch, boot::BootNetwork, sighting::DhcpKind};
+use model::{
+    BootEntry, BootIntent, BootTable, ClientArch, Lease, MacAddr, UnixMillis, boot::BootNetwork,
+    sighting::DhcpKind,
+};
 
 use super::{
-    answer::{Answer, BootFile, Ending, Lease},
+    answer::{Answer, BootFile, Ending, LeaseTimes},
+    leases::Leases,
     message::BROADCAST,
     request::Request,
 };
@@ -30,6 +34,17 @@ pub struct Arrival {
     pub from: SocketAddrV4,
     /// Our own address on the network it came in by; decides the network when no relay is named.
     pub on: Ipv4Addr,
+    /// The service it was sent to.
+    pub port: ServerPort,
+}
+
+/// The service a request was sent to, whatever port it is really bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerPort {
+    /// DHCP, port 67.
+    Dhcp,
+    /// Proxy requests, port 4011 (PXE 2.1): the client has an address and asks for its boot file.
+    Proxy,
 }
 
 /// What is to be done with a request.
@@ -39,6 +54,12 @@ pub struct Decision {
     pub entry: Option<Arc<BootEntry>>,
     /// Answer or silence.
     pub outcome: Outcome,
+    /// The other server the client chose (option 54), where we give the addresses.
+    pub rival: Option<Ipv4Addr>,
+    /// What became of a lease. An ACK goes out when this is on the disk.
+    pub lease: Option<Lease>,
+    /// The address another server gave this node, as far as the message shows it; on proxy networks only.
+    pub seen_at: Option<Ipv4Addr>,
 }
 
 /// Answer or silence.
@@ -58,28 +79,60 @@ pub enum Outcome {
 pub struct Reply {
     /// The answer; encode it with the request's `max_size`.
     pub answer: Answer,
-    /// Where it goes: relay, client address, or broadcast.
-    pub to: SocketAddrV4,
+    /// Where it goes.
+    pub to: Destination,
     /// Why there is no boot file although the client wants one.
     pub note: Option<String>,
+    /// Milliseconds it is to be held back, at most 5,000.
+    pub delay_ms: u16,
 }
 
-/// Decides by the request and the boot table alone. Pure: the same question has the same answer, so repeated
-/// DISCOVERs and REQUESTs are harmless.
+/// Where an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// To a machine that has an address: a relay, a client that said so, whoever asked port 4011.
+    Address(SocketAddrV4),
+    /// To a client that does not use its address yet: a frame to its hardware address, without asking ARP for it
+    /// (RFC 2131, 4.1). UDP port 68.
+    Hardware {
+        /// The address it is offered.
+        address: Ipv4Addr,
+        /// Its hardware address.
+        mac: MacAddr,
+    },
+    /// To 255.255.255.255, UDP port 68.
+    Broadcast,
+}
+
+/// Decides by the request, the boot table and the leases. Idempotent: repeated DISCOVERs and REQUESTs have the same
+/// answer, whatever their transaction and client identifiers.
 #[must_use]
-pub fn decide(request: &Request, arrival: Arrival, table: &BootTable) -> Decision {
+pub fn decide(
+    request: &Request,
+    arrival: Arrival,
+    table: &BootTable,
+    leases: &mut Leases,
+    now: UnixMillis,
+) -> Decision {
+    let _unused = (&leases, now);
     let Some(entry) = table.by_mac.get(&request.chaddr) else {
         return silent(None, format!("machine {} is not known", request.chaddr));
     };
     let entry = Arc::clone(entry);
     match outcome(request, arrival, table, &entry) {
-        Ok(reply) => Decision { entry: Some(entry), outcome: Outcome::Reply(Box::new(reply)) },
+        Ok(reply) => Decision {
+            entry: Some(entry),
+            outcome: Outcome::Reply(Box::new(reply)),
+            rival: None,
+            lease: None,
+            seen_at: None,
+        },
         Err(why) => silent(Some(entry), why),
     }
 }
 
 fn silent(entry: Option<Arc<BootEntry>>, why: String) -> Decision {
-    Decision { entry, outcome: Outcome::Silent { why } }
+    Decision { entry, outcome: Outcome::Silent { why }, rival: None, lease: None, seen_at: None }
 }
 
 /// The reply to a known node, or why there is none.
@@ -113,7 +166,7 @@ fn outcome(
     }
     let (boot_file, note) = boot_file(request, table, network, entry);
     let answer = grant(request, kind, network, entry, boot_file);
-    Ok(Reply { answer, to: destination(request, arrival), note })
+    Ok(Reply { answer, to: destination(request, arrival), note, delay_ms: 0 })
 }
 
 /// The network the client is on: the relay's, or the one of our address that heard it.
@@ -172,7 +225,7 @@ fn grant(
     Answer {
         ciaddr: if kind == DhcpKind::Ack { request.ciaddr } else { Ipv4Addr::UNSPECIFIED },
         yiaddr: if is_inform { Ipv4Addr::UNSPECIFIED } else { entry.address },
-        lease: (!is_inform).then_some(Lease { seconds: network.lease_s }),
+        lease: (!is_inform).then_some(LeaseTimes { seconds: network.lease_s }),
         netmask: Some(network.netmask()),
         router: network.router,
         dns: network.dns.clone(),
@@ -220,28 +273,28 @@ fn refuse(request: &Request, arrival: Arrival, network: &BootNetwork, entry: &Bo
     answer.siaddr = Ipv4Addr::UNSPECIFIED;
     answer.text = Some(format!("your address here is {}", entry.address));
     let to = if request.giaddr.is_unspecified() {
-        SocketAddrV4::new(Ipv4Addr::BROADCAST, CLIENT_PORT)
+        Destination::Broadcast
     } else {
         answer.flags |= BROADCAST;
         destination(request, arrival)
     };
-    Reply { answer, to, note: None }
+    Reply { answer, to, note: None, delay_ms: 0 }
 }
 
 /// Where an OFFER or ACK goes (RFC 2131, 4.1; RFC 8357, 5).
 ///
 /// A client without an address and without the broadcast flag should be sent a frame to its hardware address,
 /// which needs a raw socket we do not have yet: it gets a broadcast, which all but some builds of udhcpc take.
-fn destination(request: &Request, arrival: Arrival) -> SocketAddrV4 {
+fn destination(request: &Request, arrival: Arrival) -> Destination {
     if !request.giaddr.is_unspecified() {
         let own_port = request.relay_info.as_ref().is_some_and(|info| info.source_port);
         let port = if own_port { arrival.from.port() } else { SERVER_PORT };
-        return SocketAddrV4::new(request.giaddr, port);
+        return Destination::Address(SocketAddrV4::new(request.giaddr, port));
     }
     if request.ciaddr.is_unspecified() {
-        SocketAddrV4::new(Ipv4Addr::BROADCAST, CLIENT_PORT)
+        Destination::Broadcast
     } else {
-        SocketAddrV4::new(request.ciaddr, CLIENT_PORT)
+        Destination::Address(SocketAddrV4::new(request.ciaddr, CLIENT_PORT))
     }
 }
 

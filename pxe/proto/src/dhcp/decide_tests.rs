@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use model::{
-    BootEntry, BootIntent, BootTable, ClientArch, MacAddr,
+    BootEntry, BootIntent, BootTable, ClientArch, MacAddr, UnixMillis,
     boot::{BootNetwork, BootTraits, DhcpMode, Loaders},
     sighting::DhcpKind::{self, Ack, Decline, Discover, Inform, Nak, Release},
 };
@@ -14,7 +14,12 @@ use crate::pcap::shared;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 const NODE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
-const ARRIVAL: Arrival = Arrival { from: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68), on: SERVER };
+const ARRIVAL: Arrival = Arrival {
+    from: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68),
+    on: SERVER,
+    port: ServerPort::Dhcp,
+};
+const NOW: UnixMillis = UnixMillis(1_000_000);
 
 fn mac(last: u8) -> MacAddr {
     MacAddr([2, 0x5a, 0x10, 0, 0, last])
@@ -59,11 +64,13 @@ fn table() -> BootTable {
 }
 
 fn ask(message: &ClientMessage, table: &BootTable) -> Outcome {
-    decide(&Request::decode(&message.encode()).unwrap(), ARRIVAL, table).outcome
+    decide(&Request::decode(&message.encode()).unwrap(), ARRIVAL, table, &mut Leases::new(), NOW)
+        .outcome
 }
 
 fn reply_of(bytes: &[u8], table: &BootTable) -> Reply {
-    match decide(&Request::decode(bytes).unwrap(), ARRIVAL, table).outcome {
+    match decide(&Request::decode(bytes).unwrap(), ARRIVAL, table, &mut Leases::new(), NOW).outcome
+    {
         Outcome::Reply(reply) => {
             // What goes over the wire reads back as what was decided.
             assert_eq!(Answer::decode(&reply.answer.encode(1472)).as_ref(), Ok(&reply.answer));
@@ -395,8 +402,12 @@ fn a_request_is_acknowledged_refused_or_left_to_others() {
         };
         assert_eq!(kind, want, "{name}");
         let to_client = !message.ciaddr.is_unspecified() && kind == Some(Ack);
-        let address = if to_client { NODE } else { Ipv4Addr::BROADCAST };
-        assert_eq!(to, kind.map(|_| SocketAddrV4::new(address, 68)), "{name}");
+        let want_to = if to_client {
+            Destination::Address(SocketAddrV4::new(NODE, 68))
+        } else {
+            Destination::Broadcast
+        };
+        assert_eq!(to, kind.map(|_| want_to), "{name}");
     }
 }
 
@@ -420,11 +431,14 @@ fn relays_choose_the_network_and_the_port() {
         let arrival = Arrival {
             from: SocketAddrV4::new(relay, 40_067),
             on: Ipv4Addr::new(198, 51, 100, 1), // unicast to an address of another network
+            port: ServerPort::Dhcp,
         };
-        let Outcome::Reply(reply) = decide(&request, arrival, &table()).outcome else {
+        let Outcome::Reply(reply) =
+            decide(&request, arrival, &table(), &mut Leases::new(), NOW).outcome
+        else {
             panic!("no reply")
         };
-        assert_eq!(reply.to, SocketAddrV4::new(relay, port));
+        assert_eq!(reply.to, Destination::Address(SocketAddrV4::new(relay, port)));
         assert_eq!(reply.answer.relay, Some(info.encode()));
         let bytes = reply.answer.encode(1472);
         let end = [
@@ -445,7 +459,10 @@ fn a_refusal_goes_through_the_relay_with_82_and_the_broadcast_flag() {
     wrong.flags = 0;
     let relay = Ipv4Addr::new(192, 0, 2, 1);
     let reply = reply_of(&wrong.message().through_relay(relay, &info).encode(), &table());
-    assert_eq!((reply.answer.kind, reply.to), (Nak, SocketAddrV4::new(relay, 67)));
+    assert_eq!(
+        (reply.answer.kind, reply.to),
+        (Nak, Destination::Address(SocketAddrV4::new(relay, 67)))
+    );
     assert_eq!((reply.answer.flags, reply.answer.relay), (BROADCAST, Some(info.encode())));
     assert_eq!(reply.answer.yiaddr, Ipv4Addr::UNSPECIFIED);
 }
@@ -455,7 +472,7 @@ fn nobody_gets_an_answer_that_is_not_ours_to_give() {
     let silent = |message: Message, on| {
         let request = Request::decode(&message.encode()).unwrap();
         let arrival = Arrival { on, ..ARRIVAL };
-        let decision = decide(&request, arrival, &table());
+        let decision = decide(&request, arrival, &table(), &mut Leases::new(), NOW);
         match decision.outcome {
             Outcome::Silent { why } => (decision.entry.is_some(), why),
             Outcome::Reply(reply) => panic!("{reply:?}"),
@@ -478,7 +495,8 @@ fn a_node_that_asks_from_a_network_it_does_not_live_on_is_told_apart() {
     second.server = Ipv4Addr::new(198, 51, 100, 10);
     table.networks.push(second.clone());
     let request = Request::decode(&rom(7, 0).encode()).unwrap();
-    let decision = decide(&request, Arrival { on: second.server, ..ARRIVAL }, &table);
+    let decision =
+        decide(&request, Arrival { on: second.server, ..ARRIVAL }, &table, &mut Leases::new(), NOW);
     let why = "its address 192.0.2.77 is not on 198.51.100.0/24, the network it asks from";
     assert_eq!(decision.outcome, Outcome::Silent { why: why.to_owned() });
 }
@@ -502,7 +520,7 @@ proptest! {
         bytes.extend(area);
         if let Ok(request) = Request::decode(&bytes) {
             let table = table();
-            let decision = decide(&request, ARRIVAL, &table);
+            let decision = decide(&request, ARRIVAL, &table, &mut Leases::new(), NOW);
             if let Outcome::Reply(reply) = decision.outcome {
                 let entry = &table.by_mac[&request.chaddr];
                 prop_assert!([entry.address, Ipv4Addr::UNSPECIFIED].contains(&reply.answer.yiaddr));

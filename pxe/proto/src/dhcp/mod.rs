@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod client;
 pub mod decide;
+pub mod leases;
 pub mod message;
 pub mod options;
 pub mod relay;
@@ -18,7 +19,8 @@ use model::sighting::DhcpKind;
 pub use self::{
     answer::Answer,
     client::ClientMessage,
-    decide::{Arrival, Decision, Outcome, Reply, decide},
+    decide::{Arrival, Decision, Destination, Outcome, Reply, ServerPort, decide},
+    leases::{Leases, Probed},
     message::{BROADCAST, DecodeError, Message, Op},
     options::{Options, Warning},
     relay::RelayInfo,
