@@ -14,6 +14,7 @@ mod dialect;
 mod error;
 pub mod facts;
 mod ids;
+pub mod lease;
 pub mod parse;
 pub mod power_state;
 mod record;

@@ -1,12 +1,12 @@
 //! Everything volund writes into its book, as data.
 
-use model::{NodeName, Sighting, UnixMillis, permit::AuditLine};
+use model::{Lease, NodeName, Sighting, UnixMillis, permit::AuditLine};
 use sqlx::AnyConnection;
 
 use crate::{
     AttemptRow, BmcFact, NewFacts, PowerStateRow, Settled, StoreError, SwitchRow, TokenRow,
     Transition, UserRow, Wish, account, assignment, attempt, audit, bmc_fact, facts, ids::Ids,
-    power_state, sighting, switch,
+    lease, power_state, sighting, switch,
 };
 
 /// One thing to write. All records of one submit become durable together or not at all, in their order: a
@@ -28,6 +28,8 @@ pub enum Record {
     Attempt(AttemptRow),
     /// Appends a sighting. The last 2,000 of a node are kept.
     Sighting(Sighting),
+    /// Replaces what is known of an address that was given away, unless something later is known.
+    Lease(Lease),
     /// Replaces a node's hardware report; its generation grows by one.
     Facts(NewFacts),
     /// Replaces a node's power state.
@@ -63,6 +65,7 @@ pub(crate) async fn apply(
         Record::Wish(row) => assignment::wish(db, row).await,
         Record::Attempt(row) => attempt::upsert(db, row).await,
         Record::Sighting(row) => sighting::append(db, &ids.next(), row).await,
+        Record::Lease(row) => lease::upsert(db, row).await,
         Record::Facts(row) => facts::upsert(db, row).await,
         Record::PowerState(row) => power_state::upsert(db, row).await,
         Record::Audit(line) => audit::append(db, &ids.next(), line).await,
