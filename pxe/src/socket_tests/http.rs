@@ -177,7 +177,9 @@ async fn five_fetches_of_the_script_are_five_equal_answers_of_one_attempt() {
     let scripts: Vec<Vec<u8>> = (0..5).map(|_| get(&lab, NODE, "/boot.ipxe").body).collect();
     assert!(scripts.iter().all(|script| *script == scripts[0]));
     let text = String::from_utf8(scripts[0].clone()).unwrap();
-    assert!(text.contains(&format!("http://{}{KERNEL} quiet initrd=initrd0", lab.bound.http)));
+    let boot_if = format!("BOOTIF=01-{}", MAC.hyphenated());
+    let fetch = format!("http://{}{KERNEL} quiet {boot_if} initrd=initrd0", lab.bound.http);
+    assert!(text.contains(&fetch), "{text}");
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 5, "the engine is asked each time");
     assert!(asked.iter().all(|ask| ask.attempt == asked[0].attempt));

@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use model::{
     BootAnswer, BootScript, MacAddr,
-    boot::{BootNetwork, DhcpMode},
+    boot::{BootNetwork, DhcpMode, LocalBoot, Menu, MenuAct, MenuItem},
 };
-use pxe_proto::{ipxe::script::script as write_script, path};
+use pxe_proto::{ipxe::script::script as write_script, path, texts::Asker};
 use twin::ipxe::{Action, Handover, Script, State};
 
 use super::input::Input;
@@ -60,6 +60,10 @@ pub(super) fn written(data: &[u8]) {
         args: args
             .split_ascii_whitespace()
             .map(str::to_owned)
+            .chain(
+                (!args.split_ascii_whitespace().any(|word| word.starts_with("BOOTIF=")))
+                    .then(|| "BOOTIF=01-02-5a-10-00-00-03".to_owned()),
+            )
             .chain((0..initrds.len()).map(|index| format!("initrd=initrd{index}")))
             .collect::<Vec<_>>()
             .join(" "),
@@ -96,7 +100,14 @@ pub(super) fn network() -> BootNetwork {
 /// The first thing the script does that is more than to print, fetch or sleep; `None` when the answer is refused.
 fn last_action(answer: &BootAnswer, network: &BootNetwork) -> Option<Action> {
     let node = "bld-003".parse().expect("a good name");
-    let text = write_script(answer, network, &node, MacAddr([2, 0x5a, 0x10, 0, 0, 3])).ok()?;
+    let items = ["", "${mac} || reboot", "# ;"].map(|text| MenuItem {
+        label: text.to_owned(),
+        does: MenuAct::Chain { url: text.to_owned() },
+    });
+    let menu = Menu { timeout_s: 5, items: items.to_vec() };
+    let mac = MacAddr([2, 0x5a, 0x10, 0, 0, 3]);
+    let asker = Asker { node: &node, mac, local: LocalBoot::ByFirmware, menu: Some(&menu) };
+    let text = write_script(answer, network, &asker).ok()?;
     let mut script = Script::parse(&text).expect("our scripts begin with the magic");
     let mut state = settings();
     for _ in 0..1_000 {

@@ -8,6 +8,8 @@ pub struct State {
     /// Settings: `mac`, `ip`, `uuid`, `next-server` and whatever scripts set.
     pub settings: Settings,
     images: Vec<Image>,
+    /// Labels of the menu that is being made.
+    items: Vec<String>,
     /// URL of the image `boot` starts.
     selected: Option<String>,
 }
@@ -68,6 +70,9 @@ pub struct Handover {
     /// URLs of the initrds, in order.
     pub initrds: Vec<String>,
 }
+
+/// More entries than any menu of ours has.
+const MOST_ITEMS: usize = 64;
 
 /// How a command went.
 #[derive(Debug)]
@@ -174,6 +179,14 @@ pub(super) fn run(words: &[&str], state: &mut State) -> Step {
         ("poweroff", _) => Step::Act(Action::PowerOff),
         ("shell", _) => Step::Act(Action::Hang),
         ("prompt", rest) => prompt(rest),
+        ("menu", _) => {
+            state.items.clear();
+            Step::Ok
+        }
+        ("item", rest) => item(rest, state),
+        ("choose", rest) => choose(rest, state),
+        // There is one interface, and it is configured before the first script runs.
+        ("ifconf" | "dhcp" | "ifopen" | "ifclose", _) => Step::Ok,
         ("clear" | "set" | "inc" | "iseq" | "goto" | "imgargs" | "sleep", _) => usage(command),
         _ => Step::Failed(format!("{command}: command not found")),
     }
@@ -294,6 +307,41 @@ fn sleep(seconds: &str) -> Step {
         Ok(seconds) => Step::Act(Action::Sleep { seconds }),
         Err(_) => Step::Failed(format!("sleep: no number: {seconds}")),
     }
+}
+
+/// An entry: its label, and whatever text. One with `--gap` has no label.
+fn item(rest: &[&str], state: &mut State) -> Step {
+    let (options, operands) = options(rest, &["-m", "--menu", "-k", "--key"]);
+    if options.iter().any(|(option, _)| matches!(*option, "-g" | "--gap")) {
+        return Step::Ok;
+    }
+    let Some(label) = operands.first() else { return usage("item") };
+    if state.items.len() < MOST_ITEMS {
+        state.items.push((*label).to_owned());
+    }
+    Step::Ok
+}
+
+/// Nobody sits at a modelled console: with a time limit the default is taken, without one it waits for ever.
+fn choose(rest: &[&str], state: &mut State) -> Step {
+    let with_value = ["-m", "--menu", "-d", "--default", "-t", "--timeout"];
+    let (options, operands) = options(rest, &with_value);
+    let value = |short, long| {
+        let mut found = options.iter().filter(|(name, _)| *name == short || *name == long);
+        found.next().map(|(_, value)| *value)
+    };
+    let [setting] = operands.as_slice() else { return usage("choose") };
+    if state.items.is_empty() {
+        return Step::Failed("choose: no menu".to_owned());
+    }
+    if value("-t", "--timeout").is_none() {
+        return Step::Act(Action::Hang);
+    }
+    let wanted = value("-d", "--default");
+    let chosen = state.items.iter().find(|label| Some(label.as_str()) == wanted);
+    let chosen = chosen.or_else(|| state.items.first()).cloned().unwrap_or_default();
+    state.settings.set(setting, &chosen);
+    Step::Ok
 }
 
 fn exit_status(status: &str) -> Result<(), String> {

@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn failures_take_the_way_the_script_says() {
-        let cases: [(&str, &[&str]); 14] = [
+        let cases: [(&str, &[&str]); 18] = [
             (
                 "kernel http://bad/k || goto x\necho not here\n:x\necho here",
                 &[
@@ -282,6 +282,20 @@ mod tests {
             ),
             ("sanboot --no-describe --drive 0x80", &["Sanboot { drive: 128 }", "End(Ok(()))"]),
             ("sleep 3 && reboot", &["Sleep { seconds: 3 }", "Reboot"]),
+            (
+                "menu x\nitem a one\nitem --gap two\nitem b three\nchoose --default b -t 9 c\ngoto ${c}\n\
+                 :a\necho a\nexit 1\n:b\necho b",
+                &[r#"Print("b")"#, "End(Ok(()))"],
+            ),
+            (
+                "menu\nitem a\nchoose --default z --timeout 9 c && echo ${c} ||",
+                &[r#"Print("a")"#, "End(Ok(()))"],
+            ),
+            (
+                "choose --timeout 9 c || exit 1",
+                &[r#"Print("choose: no menu")"#, r#"End(Err("exit 1"))"#],
+            ),
+            ("ifclose || exit 1\nifconf --configurator dhcp netX || exit 1", &["End(Ok(()))"]),
             (
                 "prompt --timeout 2000 Press a key && shell ||\necho on # and on",
                 &[r#"Print("prompt: nobody pressed a key")"#, r#"Print("on")"#, "End(Ok(()))"],

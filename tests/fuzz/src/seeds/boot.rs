@@ -2,10 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use model::{BootAnswer, BootScript, ClientArch, MacAddr, NodeName, sighting::DhcpKind};
+use model::{
+    BootAnswer, BootScript, ClientArch, MacAddr, NodeName, boot::LocalBoot, sighting::DhcpKind,
+};
 use pxe_proto::{
     dhcp::{Answer, ClientMessage, RelayInfo, code},
     ipxe::script::script,
+    texts::Asker,
     tftp::{Packet, packet},
 };
 
@@ -130,7 +133,8 @@ pub(super) fn ipxe_seeds() -> Vec<Seed> {
     };
     let wait = BootAnswer::Wait { why: "the plan changed".to_owned() };
     let node: NodeName = "bld-003".parse().expect("a good name");
-    let text = |answer| script(answer, &ipxe::network(), &node, MAC).expect("harmless words");
+    let asker = Asker { node: &node, mac: MAC, local: LocalBoot::ByFirmware, menu: None };
+    let text = |answer| script(answer, &ipxe::network(), &asker).expect("harmless words");
     let own = "#!ipxe\nset a ${net0/mac:hexhyp}\nisset ${b} || set b 1\n:top\ninc b\n\
         iseq ${b} 4 && goto out ||\nkernel http://192.0.2.1/${a} x=${b} \\\n y || goto top\n:out\n\
         imgargs k z ; initrd -n i /i ; boot k || sanboot --drive 0x80 || prompt -t 1 || exit 1\n";
