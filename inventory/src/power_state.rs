@@ -3,7 +3,10 @@
 use model::{NodeName, UnixMillis};
 use sqlx::AnyConnection;
 
-use crate::{Store, StoreError, row::all};
+use crate::{
+    Store, StoreError,
+    row::{Row, all},
+};
 
 /// Power of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +26,25 @@ pub struct PowerStateRow {
 pub async fn list(store: &Store) -> Result<Vec<PowerStateRow>, StoreError> {
     const SQL: &str = "select node, is_on, at_ms from power_state order by node";
     let rows = sqlx::query(SQL).fetch_all(&store.readers).await;
-    all("power_state", &rows.map_err(StoreError::query("read the power states"))?, |row| {
-        Ok(PowerStateRow {
-            node: row.parsed("node")?,
-            on: row.opt_flag("is_on")?,
-            at: row.millis("at_ms")?,
-        })
+    all("power_state", &rows.map_err(StoreError::query("read the power states"))?, read)
+}
+
+/// Power of one node, if it was ever read.
+///
+/// # Errors
+/// As [`list`].
+pub async fn find(store: &Store, node: &NodeName) -> Result<Option<PowerStateRow>, StoreError> {
+    const SQL: &str = "select node, is_on, at_ms from power_state where node = $1";
+    let rows = sqlx::query(SQL).bind(node.as_str()).fetch_all(&store.readers).await;
+    let rows = all("power_state", &rows.map_err(StoreError::query("read a power state"))?, read)?;
+    Ok(rows.into_iter().next())
+}
+
+fn read(row: &Row<'_>) -> Result<PowerStateRow, StoreError> {
+    Ok(PowerStateRow {
+        node: row.parsed("node")?,
+        on: row.opt_flag("is_on")?,
+        at: row.millis("at_ms")?,
     })
 }
 
@@ -60,5 +76,7 @@ mod tests {
         .await;
         let want = [row("bld-003", None, 2), row("bld-004", Some(false), 1)];
         assert_eq!(list(&book.store).await.unwrap(), want);
+        assert_eq!(find(&book.store, &node("bld-004")).await.unwrap().as_ref(), want.last());
+        assert_eq!(find(&book.store, &node("bld-005")).await.unwrap(), None);
     }
 }

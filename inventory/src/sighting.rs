@@ -1,5 +1,7 @@
-//! Sightings: the flight recorder. The last 2,000 of each node are kept, and of unknown machines together; an
-//! agent that waits and asks for orders every few seconds takes few of these places.
+//! Sightings: the flight recorder. The last 2,000 of each node are kept, and of unknown machines together, of at most
+//! 50 boots and 90 days; an agent that waits and asks for orders every few seconds takes few of these places.
+
+use std::collections::BTreeMap;
 
 use model::{NodeName, Sighting, UnixMillis};
 use sqlx::AnyConnection;
@@ -13,6 +15,12 @@ use crate::{
 const KEEP: i64 = 2_000;
 /// Sightings behind the newest ones among which those of a waiting agent survive a pruning.
 const KEEP_WAITS: i64 = 100;
+/// Boots of a node that survive a pruning.
+const KEEP_BOOTS: i64 = 50;
+/// Milliseconds before a node's newest sighting after which one does not survive a pruning.
+const KEEP_SPAN_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
+/// Sightings read of all boots of a node: those that are kept, and those that wait for the next pruning.
+const ALL: i64 = KEEP + 1_000;
 const TABLE: &str = "sighting";
 
 macro_rules! select {
@@ -35,6 +43,34 @@ pub async fn of_attempt(
     let query = sqlx::query(SQL).bind(node.as_str()).bind(attempt.0).bind(i64::from(limit));
     let rows = query.fetch_all(&store.readers).await;
     all(TABLE, &rows.map_err(StoreError::query("read the sightings of an attempt"))?, read)
+}
+
+/// The sightings of every boot of a node that is kept, the oldest boot first, each oldest first.
+///
+/// # Errors
+/// As [`of_attempt`].
+pub async fn boots(store: &Store, node: &NodeName) -> Result<Vec<Vec<Sighting>>, StoreError> {
+    const SQL: &str =
+        select!("where node = $1 and attempt_ms is not null order by id desc limit $2");
+    let rows = sqlx::query(SQL).bind(node.as_str()).bind(ALL).fetch_all(&store.readers).await;
+    let seen = oldest_first(&rows.map_err(StoreError::query("read the boots of a node"))?)?;
+    let mut boots: BTreeMap<Option<UnixMillis>, Vec<Sighting>> = BTreeMap::new();
+    for one in seen {
+        boots.entry(one.attempt).or_default().push(one);
+    }
+    Ok(boots.into_values().collect())
+}
+
+/// The last boot of a node of which something was seen.
+///
+/// # Errors
+/// As [`of_attempt`].
+pub async fn last_boot(store: &Store, node: &NodeName) -> Result<Option<UnixMillis>, StoreError> {
+    const SQL: &str = "select attempt_ms from sighting
+                       where node = $1 and attempt_ms is not null
+                       order by attempt_ms desc limit 1";
+    let last = sqlx::query_scalar(SQL).bind(node.as_str()).fetch_optional(&store.readers).await;
+    Ok(last.map_err(StoreError::query("read the last boot of a node"))?.map(UnixMillis))
 }
 
 /// The last `limit` sightings of a node at or after `since`, oldest first: with an attempt's first moment,
@@ -114,13 +150,29 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// Deletes all but the last 2,000 of `node` (as stored).
+/// Deletes all but the last 2,000 of `node` (as stored), and what belongs to too many boots or is too old.
 pub(crate) async fn prune(db: &mut AnyConnection, node: &str) -> Result<(), StoreError> {
     prune_waits(db, node).await?;
+    prune_boots(db, node).await?;
     const SQL: &str = "delete from sighting where node = $1 and id <
         (select id from sighting where node = $1 order by id desc limit 1 offset $2)";
     let query = sqlx::query(SQL).bind(node).bind(KEEP - 1);
     query.execute(db).await.map_err(StoreError::query("delete old sightings"))?;
+    Ok(())
+}
+
+/// Deletes boots but the last 50, and what is over 90 days older than the newest.
+async fn prune_boots(db: &mut AnyConnection, node: &str) -> Result<(), StoreError> {
+    const BOOTS: &str = "delete from sighting where node = $1 and attempt_ms <
+        (select attempt_ms from (select distinct attempt_ms from sighting
+                                 where node = $1 and attempt_ms is not null) as boots
+         order by attempt_ms desc limit 1 offset $2)";
+    const OLD: &str = "delete from sighting where node = $1
+        and at_ms < (select max(at_ms) from sighting where node = $1) - $2";
+    for (sql, most) in [(BOOTS, KEEP_BOOTS - 1), (OLD, KEEP_SPAN_MS)] {
+        let query = sqlx::query(sql).bind(node).bind(most);
+        query.execute(&mut *db).await.map_err(StoreError::query("delete old boots"))?;
+    }
     Ok(())
 }
 
@@ -219,6 +271,33 @@ mod tests {
         assert_eq!(kept.len(), 2_000);
         assert_eq!(kept.last().unwrap().at, UnixMillis(2_499));
         assert_eq!(latest(&book.store, Some(&node("bld-004")), 9).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn boots_are_read_apart_and_old_ones_go() {
+        const DAY: i64 = 86_400_000;
+        let book = Book::open().await;
+        let boot = |first: i64, count: i64| {
+            (0..count).map(move |n| Record::Sighting(seen(Some("bld-003"), first + n, Some(first))))
+        };
+        let name = node("bld-003");
+        assert_eq!(last_boot(&book.store, &name).await.unwrap(), None);
+        book.write(vec![Record::Sighting(seen(Some("bld-003"), 5, None))]).await;
+        book.write(boot(1_000, 2).chain(boot(2_000, 3)).collect()).await;
+        let read = boots(&book.store, &name).await.unwrap();
+        let shape: Vec<(usize, i64)> =
+            read.iter().map(|one| (one.len(), one[0].attempt.unwrap().0)).collect();
+        assert_eq!(shape, [(2, 1_000), (3, 2_000)]);
+        assert_eq!(last_boot(&book.store, &name).await.unwrap(), Some(UnixMillis(2_000)));
+
+        // Pruned after 500 sightings: the last 50 of 60 boots, and nothing from a quarter of a year ago.
+        let many = (0..60).flat_map(|n| boot(91 * DAY + n * 1_000, 10));
+        book.write(many.collect()).await;
+        let read = boots(&book.store, &name).await.unwrap();
+        assert_eq!((read.len(), read[0].len()), (50, 10));
+        assert_eq!(read[0][0].at, UnixMillis(91 * DAY + 10_000));
+        let all = latest(&book.store, Some(&name), 9_999).await.unwrap();
+        assert_eq!(all.len(), 500, "the one without a boot is too old");
     }
 
     #[tokio::test]

@@ -105,6 +105,11 @@ impl Client {
         self.ask(self.http.request(Method::POST, self.url(path)).json(body), what).await
     }
 
+    /// `GET path` of a file; `what` says in a message what was wanted.
+    pub(super) async fn download(&self, path: &str, what: &str) -> Result<Vec<u8>, Trouble> {
+        self.fetch(self.read_request(self.url(path)), what).await
+    }
+
     fn read_request(&self, url: Url) -> RequestBuilder {
         self.http.request(Method::GET, url).timeout(READ_TIMEOUT)
     }
@@ -120,16 +125,7 @@ impl Client {
         request: RequestBuilder,
         what: &str,
     ) -> Result<Answer<T>, Trouble> {
-        let request = match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        };
-        let response = request.send().await.map_err(|error| self.no_answer(what, &error))?;
-        let status = response.status();
-        let body = self.read(response, what).await?;
-        if !status.is_success() {
-            return Err(self.refusal(what, status, &body));
-        }
+        let body = self.fetch(request, what).await?;
         let strange = |error: serde_json::Error| {
             let text = format!("cannot {what}: {} answered what is no answer: {error}", self.base);
             Trouble::new(ExitCode::Failed, text)
@@ -138,6 +134,18 @@ impl Client {
         let json: Value = serde_json::from_slice(&body).map_err(strange)?;
         let value = T::deserialize(&json).map_err(strange)?;
         Ok(Answer { json, value })
+    }
+
+    /// Sends the request; gives the body of an answer that is a success.
+    async fn fetch(&self, request: RequestBuilder, what: &str) -> Result<Vec<u8>, Trouble> {
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let response = request.send().await.map_err(|error| self.no_answer(what, &error))?;
+        let status = response.status();
+        let body = self.read(response, what).await?;
+        if status.is_success() { Ok(body) } else { Err(self.refusal(what, status, &body)) }
     }
 
     async fn read(&self, mut response: Response, what: &str) -> Result<Vec<u8>, Trouble> {

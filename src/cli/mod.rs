@@ -3,9 +3,11 @@
 //! It talks to a running server through the API and prints for people, or JSON for scripts. What a command
 //! means for a script is its [`ExitCode`].
 
+mod boots;
 mod check;
 mod client;
 mod daemon;
+mod doctor;
 mod exit;
 mod history;
 mod image;
@@ -85,6 +87,12 @@ enum Command {
     /// Switch power through the BMC and read it back; off and cycle ask first
     #[command(after_help = EXIT_CODES)]
     Power(Online<power::Args>),
+    /// List a node's boots: what became of each, how long each stage took
+    Boots(Online<boots::ListArgs>),
+    /// Show one boot of a node, or save its packets
+    Boot(Online<boots::OneArgs>),
+    /// Say what is wrong with a boot, and what to do
+    Doctor(Online<doctor::Args>),
     /// Show the phases of a node's switches, newest first
     History(Online<history::Args>),
     /// List the profiles nodes can be switched to
@@ -148,6 +156,15 @@ fn carry_out(cli: Cli, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
         }
         Command::History(Online { args, server }) => {
             online(async { history::run(args, &server.client()?, terminal).await })
+        }
+        Command::Boots(Online { args, server }) => {
+            online(async { boots::list(args, &server.client()?, terminal).await })
+        }
+        Command::Boot(Online { args, server }) => {
+            online(async { boots::one(args, &server.client()?, terminal).await })
+        }
+        Command::Doctor(Online { args, server }) => {
+            online(async { doctor::run(args, &server.client()?, terminal).await })
         }
         Command::Profiles(Online { args, server }) => {
             online(async { profiles::run(args, &server.client()?, terminal).await })

@@ -1,6 +1,6 @@
 //! `volund node NAME`: everything about one node.
 
-use api::{FactsView, NodeDetail, NodeView, PhaseEvent, Quantity, SightingView};
+use api::{FactsView, LoopReleased, NodeDetail, NodeView, PhaseEvent, Quantity, SightingView};
 use model::NodeName;
 
 use super::{
@@ -19,6 +19,9 @@ pub(super) struct Args {
     /// Print the API's answer
     #[arg(long)]
     json: bool,
+    /// Let it try again: it was kept out of a boot loop
+    #[arg(long, conflicts_with = "json")]
+    release_loop: bool,
 }
 
 /// Runs the command.
@@ -27,12 +30,30 @@ pub(super) async fn run(
     client: &Client,
     terminal: &mut Terminal,
 ) -> Result<ExitCode, Trouble> {
+    if args.release_loop {
+        return release(&args.name, client, terminal).await;
+    }
     let answer = client.node(&args.name).await?;
     if args.json {
         terminal.json(&answer.json)?;
     } else {
         print(terminal, &answer.value)?;
     }
+    Ok(ExitCode::Ok)
+}
+
+async fn release(
+    name: &NodeName,
+    client: &Client,
+    terminal: &mut Terminal,
+) -> Result<ExitCode, Trouble> {
+    let (path, what) =
+        (format!("/api/v1/nodes/{name}/release-loop"), format!("release {name} from its loop"));
+    let released = client.post::<LoopReleased>(&path, &(), &what).await?.value;
+    terminal.say(match released.was_held {
+        true => format!("{name} was kept out of a boot loop; it boots as ordered from now on"),
+        false => format!("{name} was not kept out of a boot loop"),
+    })?;
     Ok(ExitCode::Ok)
 }
 

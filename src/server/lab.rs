@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
-    EnclosureView, NodeDetail, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest,
-    PowerResult, PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
+    BootDetail, BootList, EnclosureView, LabDoctor, LoopReleased, NodeDetail, NodeDoctor, NodeList,
+    NodePreview, NodeView, PowerOutcome, PowerRequest, PowerResult, PowerState, ProfileList,
+    SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
 };
 use inventory::{Store, series::Series};
 use meter::Latest;
@@ -18,7 +19,7 @@ use tokio::{
 };
 use web::lab::{Caller, Changed, Fault, Lab, Reply};
 
-use super::views;
+use super::{packets::PacketFiles, views};
 use crate::config::{Config, Node};
 
 /// Transitions shown of a node.
@@ -37,6 +38,9 @@ pub(super) struct LiveLab {
     pub(super) series: Arc<Series>,
     pub(super) latest: Latest,
     pub(super) changes: broadcast::Sender<Changed>,
+    pub(super) packets: Arc<PacketFiles>,
+    pub(super) status: pxe::Status,
+    pub(super) loops: pxe::BootLoops,
 }
 
 impl LiveLab {
@@ -57,7 +61,7 @@ impl LiveLab {
         names.iter().map(|name| self.get(name.as_str())).collect()
     }
 
-    fn get(&self, name: &str) -> Result<&Node, Fault> {
+    pub(super) fn get(&self, name: &str) -> Result<&Node, Fault> {
         let unknown =
             || Fault::Unknown(format!("there is no node {name:?}; `volund nodes` lists them"));
         self.config.nodes.get(name).ok_or_else(unknown)
@@ -243,6 +247,30 @@ impl Lab for LiveLab {
         Box::pin(self.detail(name))
     }
 
+    fn boots<'a>(&'a self, name: &'a str) -> Reply<'a, BootList> {
+        Box::pin(self.boot_list(name))
+    }
+
+    fn boot<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, BootDetail> {
+        Box::pin(self.boot_detail(name, id))
+    }
+
+    fn boot_packets<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, Vec<u8>> {
+        Box::pin(self.boot_file(name, id))
+    }
+
+    fn node_doctor<'a>(&'a self, name: &'a str) -> Reply<'a, NodeDoctor> {
+        Box::pin(self.examine(name))
+    }
+
+    fn doctor(&self) -> Reply<'_, LabDoctor> {
+        Box::pin(self.rounds())
+    }
+
+    fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased> {
+        Box::pin(std::future::ready(self.release(caller, name)))
+    }
+
     fn profiles(&self) -> Reply<'_, ProfileList> {
         let about = |name: &ProfileName| {
             self.config.profiles.get(name).map_or("", |profile| profile.about.as_str())
@@ -349,7 +377,7 @@ fn switch_id() -> SwitchId {
     SwitchId(format!("{millis:012x}{}", model::hex::encode(&chance)))
 }
 
-fn store(error: inventory::StoreError) -> Fault {
+pub(super) fn store(error: inventory::StoreError) -> Fault {
     tracing::error!(%error, "the book could not be read");
     Fault::Unavailable("the database cannot be read; look at volund's log".to_owned())
 }

@@ -1,9 +1,13 @@
 //! The server: everything wired together and running. No rules of its own.
 
 mod access;
+mod boots;
 mod calls;
+mod doctor;
 mod lab;
 mod lock;
+mod loops;
+mod packets;
 mod specs;
 mod table;
 mod views;
@@ -35,6 +39,7 @@ use web::lab::Changed;
 use crate::config::{CipherSuite, Config, Network};
 
 pub use lock::StateLock;
+use packets::PacketFiles;
 use table::Table;
 
 /// Sightings that may wait for the engine; older ones are dropped and counted.
@@ -76,6 +81,16 @@ struct Ground {
     lock: StateLock,
 }
 
+/// The boot services as they were bound: what they tell, ask and know.
+struct BootSide {
+    sightings: SightingSink,
+    packets: PacketSink,
+    bound: BTreeMap<String, Bound>,
+    status: pxe::Status,
+    loops: pxe::BootLoops,
+    calls: mpsc::Receiver<pxe::BootCall>,
+}
+
 impl Server {
     /// Binds, opens, starts. When it returns, page, API and boot services answer.
     ///
@@ -90,13 +105,18 @@ impl Server {
             .with_context(|| format!("could not bind the page to {operator}"))?;
         let operator = listener.local_addr().context("could not read the page's own address")?;
         let ground = Ground::lay(config, &mut tasks).await?;
-        let (sink, bound, calls) = ground.bind_boot(&mut tasks, &stop)?;
+        let BootSide { sightings, packets, bound, status, loops, calls } =
+            ground.bind_boot(&mut tasks, &stop)?;
         let http = http(&bound);
         let templates = Arc::new(specs::templates(&ground.config, &http)?);
         let boards = Arc::new(ground.boards()?);
         let book = specs::boot_table(&ground.config, &http);
         let engine = ground.start_engine(&templates, book, &boards, &mut tasks, &stop).await?;
-        tasks.spawn(until(stop.clone(), calls::forward_sightings(sink, engine.clone())));
+        tasks.spawn(until(stop.clone(), calls::forward_sightings(sightings, engine.clone())));
+        let files = ground.packet_files();
+        tasks.spawn(until(stop.clone(), Arc::clone(&files).keep(packets)));
+        let config = Arc::clone(&ground.config);
+        tasks.spawn(until(stop.clone(), loops::follow(engine.clone(), config, loops.clone())));
         // Without a network nobody can ask, and the answering task would end at once.
         if !bound.is_empty() {
             tasks.spawn(until(stop.clone(), calls::answer_calls(calls, engine.clone(), templates)));
@@ -106,7 +126,17 @@ impl Server {
         tasks.spawn(until(stop.clone(), forward_changes(engine.clone(), changes.clone())));
         let auth = Arc::new(access::auth(&ground.config, &ground.store, &ground.writer).await?);
         let Ground { config, store, series, lock, .. } = ground;
-        let lab = lab::LiveLab { config, engine, store: store.clone(), series, latest, changes };
+        let lab = lab::LiveLab {
+            config,
+            engine,
+            store: store.clone(),
+            series,
+            latest,
+            changes,
+            packets: files,
+            status,
+            loops,
+        };
         let app = web::App::new(Arc::new(lab), Arc::clone(&auth), hosts(operator));
         let serving = web::serve(listener, app, stop.clone());
         tasks.spawn(async move {
@@ -181,23 +211,29 @@ impl Ground {
         &self,
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
-    ) -> anyhow::Result<(SightingSink, BTreeMap<String, Bound>, mpsc::Receiver<pxe::BootCall>)>
-    {
+    ) -> anyhow::Result<BootSide> {
         let listeners = self.config.networks.iter().map(boot_listener).collect();
         let (sender, calls) = mpsc::channel(CALLS);
-        let sink = SightingSink::new(SIGHTINGS);
+        let (sightings, packets) = (SightingSink::new(SIGHTINGS), PacketSink::new(PACKETS));
         let lease_log = Some(self.config.lab.state_dir.join("leases.log"));
         let settings = PxeConfig { lease_log, ..PxeConfig::new(listeners) };
         let table = Arc::clone(&self.table.current);
         let sinks = Sinks {
-            sightings: sink.clone(),
+            sightings: sightings.clone(),
             leases: LeaseSink::new(LEASES),
-            packets: PacketSink::new(PACKETS),
+            packets: packets.clone(),
         };
-        let Started { bound, .. } =
+        let Started { bound, status, loops } =
             PxeServer::start(&settings, table, sender, sinks, tasks, stop.clone())?;
         let names = self.config.networks.iter().map(|network| network.name.clone());
-        Ok((sink, names.zip(bound).collect(), calls))
+        let bound = names.zip(bound).collect();
+        Ok(BootSide { sightings, packets, bound, status, loops, calls })
+    }
+
+    /// Where packets of boots are kept.
+    fn packet_files(&self) -> Arc<PacketFiles> {
+        let ours = self.config.networks.iter().map(|network| network.server);
+        Arc::new(PacketFiles::new(&self.config.lab.state_dir, ours))
     }
 
     async fn start_engine(

@@ -1,5 +1,7 @@
 //! The JSON API: extract, one call of the lab, convert.
 
+pub(crate) mod boots;
+
 use std::future::{Ready, ready};
 
 use api::{

@@ -4,8 +4,8 @@
 use std::{future::Future, pin::Pin};
 
 use api::{
-    NodeDetail, NodeList, PowerOutcome, PowerRequest, ProfileList, SwitchAccepted, SwitchPreview,
-    SwitchRequest,
+    BootDetail, BootList, LabDoctor, LoopReleased, NodeDetail, NodeDoctor, NodeList, PowerOutcome,
+    PowerRequest, ProfileList, SwitchAccepted, SwitchPreview, SwitchRequest,
 };
 use tokio::sync::broadcast;
 
@@ -54,6 +54,18 @@ pub trait Lab: Send + Sync + 'static {
     fn nodes<'a>(&'a self, hostlist: Option<&'a str>) -> Reply<'a, NodeList>;
     /// One node with timeline, history, facts and the last hour of power.
     fn node<'a>(&'a self, name: &'a str) -> Reply<'a, NodeDetail>;
+    /// The boots of a node that are kept.
+    fn boots<'a>(&'a self, name: &'a str) -> Reply<'a, BootList>;
+    /// One boot of a node with its sightings.
+    fn boot<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, BootDetail>;
+    /// The packets of a boot as a pcap file.
+    fn boot_packets<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, Vec<u8>>;
+    /// What is wrong with a node's boot.
+    fn node_doctor<'a>(&'a self, name: &'a str) -> Reply<'a, NodeDoctor>;
+    /// What is wrong with nodes and boot networks.
+    fn doctor(&self) -> Reply<'_, LabDoctor>;
+    /// Lets a node that was kept out of a boot loop try again.
+    fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased>;
     /// The profiles.
     fn profiles(&self) -> Reply<'_, ProfileList>;
     /// What a switch would do. Changes nothing.

@@ -1,6 +1,7 @@
 //! The pages: ask the lab, make view structs, render. Everything works by forms and links; the script only
 //! adds comfort.
 
+pub(crate) mod boots;
 pub(crate) mod login;
 pub(crate) mod node;
 pub(crate) mod overview;

@@ -3,7 +3,13 @@
 //! All times are UTC milliseconds and end in `_ms`. A quantity always travels as a [`Quantity`]: value, unit,
 //! margin, source and kind together; an absent one says why.
 
+mod boots;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::boots::{
+    BootDetail, BootList, BootStage, BootView, DiagnosisView, LabDoctor, LoopReleased, NodeDoctor,
+};
 
 /// The OpenAPI 3.1 document of these types and the paths that speak them.
 pub const OPENAPI: &str = include_str!("../openapi.json");

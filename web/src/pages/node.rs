@@ -1,6 +1,8 @@
 //! `/nodes/NAME`: a node's head, phases, flight recorder, power, history, facts, and what it can become.
 
-use api::{FactsView, NodeDetail, NodeList, NodeView, PhaseEvent, PowerState, ProfileList};
+use api::{
+    FactsView, NodeDetail, NodeDoctor, NodeList, NodeView, PhaseEvent, PowerState, ProfileList,
+};
 use askama::Template;
 use axum::{
     extract::Path,
@@ -31,6 +33,7 @@ use crate::{
 /// A node's page at one moment.
 pub(crate) struct NodePage {
     detail: NodeDetail,
+    doctor: NodeDoctor,
     list: NodeList,
     profiles: ProfileList,
     clock: Clock,
@@ -59,9 +62,10 @@ async fn page(ask: &Ask, name: String) -> Result<Response, ApiError> {
 impl NodePage {
     pub(crate) async fn load(app: &App, name: &str) -> Result<Self, ApiError> {
         let detail = app.ask(app.lab.node(name)).await?;
+        let doctor = app.ask(app.lab.node_doctor(name)).await?;
         let list = app.ask(app.lab.nodes(None)).await?;
         let profiles = app.ask(app.lab.profiles()).await?;
-        Ok(Self { detail, list, profiles, clock: Clock::of(app) })
+        Ok(Self { detail, doctor, list, profiles, clock: Clock::of(app) })
     }
 
     pub(crate) fn partials(&self, viewer: &Viewer) -> Partials {
@@ -69,7 +73,9 @@ impl NodePage {
         let mut partials = Partials::default();
         partials.add("n-head", &Head::of(node, &self.list, clock, viewer));
         partials.add("phases", &Phases::of(node, &self.detail.history, clock));
-        partials.add("flight", &Flight::of(&self.detail.timeline, clock));
+        let said = &self.doctor.diagnoses;
+        let flight = Flight::of_node(&node.name, &self.detail.timeline, said, clock);
+        partials.add("flight", &flight);
         partials.add("power", &Plot::of(&node.name, &self.detail.power, clock));
         partials.add("become", &Become::of(node, &self.profiles));
         partials.add("history", &History::of(&self.detail.history, clock));

@@ -1,9 +1,12 @@
 //! The boot flight recorder: sightings of the last boot, gathered into stages.
 
-use api::SightingView;
+use api::{DiagnosisView, SightingView};
 use askama::Template;
 
-use super::time::{Clock, duration};
+use super::{
+    node_href, sentence,
+    time::{Clock, duration},
+};
 
 /// More sightings than this are not written into the page; the API has all.
 const MAX_LINES: usize = 200;
@@ -26,6 +29,13 @@ struct Line {
     state: &'static str,
 }
 
+/// What the doctor says of a boot.
+pub(crate) struct Said {
+    pub(crate) cause: String,
+    pub(crate) remedy: String,
+    pub(crate) confidence: String,
+}
+
 /// `#flight`.
 #[derive(Template)]
 #[template(path = "flight.html")]
@@ -37,16 +47,45 @@ pub(crate) struct Flight {
     /// All sightings.
     total: usize,
     ticks: Vec<(String, String)>,
+    /// Address of the list of boots; empty on a boot's own page.
+    boots: String,
+    /// What is wrong with the boot, and what to do.
+    said: Option<Said>,
 }
 
 impl Flight {
-    pub(crate) fn of(timeline: &[SightingView], clock: &Clock) -> Self {
+    /// The last boot, on the page of its node.
+    pub(crate) fn of_node(
+        name: &str,
+        timeline: &[SightingView],
+        diagnoses: &[DiagnosisView],
+        clock: &Clock,
+    ) -> Self {
+        let boots = format!("{}/boots", node_href(name));
+        Self { boots, said: diagnoses.first().map(Said::of), ..Self::of(timeline, clock) }
+    }
+
+    /// A boot on a page of its own: its lines have the time since its beginning.
+    pub(crate) fn of_boot(timeline: &[SightingView], clock: &Clock) -> Self {
+        let first = timeline.first().map_or(0, |seen| seen.at_ms);
+        Self::told(timeline, clock, |at_ms| since(at_ms.saturating_sub(first)))
+    }
+
+    fn of(timeline: &[SightingView], clock: &Clock) -> Self {
+        Self::told(timeline, clock, |at_ms| clock.second(at_ms))
+    }
+
+    fn told(timeline: &[SightingView], clock: &Clock, time: impl Fn(i64) -> String) -> Self {
         let (waits, boot): (Vec<&SightingView>, Vec<&SightingView>) =
             timeline.iter().partition(|seen| is_wait(seen));
-        let hidden = boot.len().saturating_sub(MAX_LINES);
-        let lines = boot.iter().skip(hidden).map(|seen| Line {
-            at: clock.second(seen.at_ms),
-            text: seen.text.clone(),
+        let folded = fold(&boot);
+        let hidden = folded.len().saturating_sub(MAX_LINES);
+        let lines = folded.iter().skip(hidden).map(|(seen, times)| Line {
+            at: time(seen.at_ms),
+            text: match times {
+                1 => seen.text.clone(),
+                times => format!("{} ({times} times)", seen.text),
+            },
             state: if is_fault(seen) { "fail" } else { "done" },
         });
         let first = boot.first().map_or(0, |seen| seen.at_ms);
@@ -54,12 +93,42 @@ impl Flight {
         Self {
             started: timeline.first().map_or_else(String::new, |seen| clock.second(seen.at_ms)),
             stages: stages(&boot, first, span),
-            lines: lines.chain(waiting(&waits, clock)).collect(),
+            lines: lines.chain(waiting(&waits, &time)).collect(),
             hidden,
             total: timeline.len(),
             ticks: ticks(span),
+            boots: String::new(),
+            said: None,
         }
     }
+}
+
+impl Said {
+    pub(crate) fn of(diagnosis: &DiagnosisView) -> Self {
+        Self {
+            cause: sentence(&diagnosis.cause),
+            remedy: sentence(&diagnosis.remedy),
+            confidence: diagnosis.confidence.clone(),
+        }
+    }
+}
+
+/// The same thing said several times on end is one line, with how often.
+fn fold<'a>(boot: &[&'a SightingView]) -> Vec<(&'a SightingView, usize)> {
+    let mut folded: Vec<(&SightingView, usize)> = Vec::new();
+    for seen in boot {
+        match folded.last_mut().filter(|(last, _)| last.text == seen.text) {
+            Some((_, times)) => *times += 1,
+            None => folded.push((seen, 1)),
+        }
+    }
+    folded
+}
+
+/// `+12.3 s` after the beginning.
+fn since(millis: i64) -> String {
+    let millis = millis.max(0);
+    format!("+{}.{} s", millis / 1_000, millis % 1_000 / 100)
 }
 
 /// The agent that has reported and asks what to do now, every few seconds as long as it waits: no part of the
@@ -69,10 +138,10 @@ fn is_wait(seen: &SightingView) -> bool {
     (says("verb", "next") || says("path", "/agent/v1/next")) && !is_fault(seen)
 }
 
-fn waiting(waits: &[&SightingView], clock: &Clock) -> Option<Line> {
+fn waiting(waits: &[&SightingView], time: impl Fn(i64) -> String) -> Option<Line> {
     let last = waits.last()?;
     let text = "agent waits and has asked for orders again".to_owned();
-    Some(Line { at: clock.second(last.at_ms), text, state: "done" })
+    Some(Line { at: time(last.at_ms), text, state: "done" })
 }
 
 fn stages(timeline: &[&SightingView], first: i64, span: i64) -> Vec<Stage> {
@@ -192,6 +261,19 @@ mod tests {
             ]
         );
         assert_eq!(stages.get(1).unwrap().text, "tftp-failed at 1600");
+    }
+
+    #[test]
+    fn what_was_said_several_times_on_end_is_one_line_with_the_time_since_the_beginning() {
+        let same =
+            |at_ms| SightingView { text: "boot script: wait".to_owned(), ..seen(at_ms, "script") };
+        let timeline = [seen(500, "dhcp-in"), same(1_500), same(31_500), same(61_590)];
+        let clock = Clock::new(jiff::tz::TimeZone::UTC, model::UnixMillis(90_000));
+        let flight = Flight::of_boot(&timeline, &clock);
+        let lines: Vec<String> =
+            flight.lines.iter().map(|line| format!("{} {}", line.at, line.text)).collect();
+        assert_eq!(lines, ["+0.0 s dhcp-in at 500", "+1.0 s boot script: wait (3 times)"]);
+        assert_eq!(flight.total, 4);
     }
 
     #[test]

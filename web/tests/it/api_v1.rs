@@ -101,7 +101,7 @@ async fn each_fault_has_its_status_and_lists_its_reasons() {
                 continue;
             }
             let body = r#"{"nodes":"a","profile":"b","verb":"on"}"#;
-            let path = route.path.replace("{name}", "bld-011");
+            let path = route.path.replace("{name}", "bld-011").replace("{id}", "1");
             let answer = server.api(route.method.clone(), &path, body).await;
             assert_eq!(answer.status, want, "{path}");
             let problem: api::Problem = serde_json::from_str(&answer.text).unwrap();
@@ -183,6 +183,14 @@ async fn the_openapi_schemas_have_the_fields_the_types_have() {
     let list: Value = serde_json::from_str(&list.text).unwrap();
     let preview = server.api(Method::POST, "/api/v1/switch/preview", SWITCH).await;
     let preview: Value = serde_json::from_str(&preview.text).unwrap();
+    let boots = server.api(Method::GET, "/api/v1/nodes/bld-011/boots", "").await;
+    let boots: Value = serde_json::from_str(&boots.text).unwrap();
+    let path = format!("/api/v1/nodes/bld-011/boots/{}", boots["boots"][0]["id"]);
+    let boot: Value = serde_json::from_str(&server.api(Method::GET, &path, "").await.text).unwrap();
+    let doctor = server.api(Method::GET, "/api/v1/doctor", "").await;
+    let doctor: Value = serde_json::from_str(&doctor.text).unwrap();
+    let released = server.api(Method::POST, "/api/v1/nodes/bld-011/release-loop", "").await;
+    let released: Value = serde_json::from_str(&released.text).unwrap();
     let samples = [
         ("NodeList", &list),
         ("EnclosureView", &list["enclosures"][0]),
@@ -198,6 +206,14 @@ async fn the_openapi_schemas_have_the_fields_the_types_have() {
         ("DimmView", &detail["facts"]["dimms"][0]),
         ("DiskView", &detail["facts"]["disks"][0]),
         ("NicView", &detail["facts"]["nics"][0]),
+        ("BootList", &boots),
+        ("BootView", &boots["boots"][0]),
+        ("BootStage", &boots["boots"][0]["stages"][0]),
+        ("DiagnosisView", &boots["boots"][0]["diagnoses"][0]),
+        ("BootDetail", &boot),
+        ("LabDoctor", &doctor),
+        ("NodeDoctor", &doctor["nodes"][0]),
+        ("LoopReleased", &released),
         ("SwitchPreview", &preview),
         ("NodePreview", &preview["nodes"][0]),
     ];
@@ -212,6 +228,18 @@ async fn the_openapi_schemas_have_the_fields_the_types_have() {
         real.sort();
         assert_eq!(written, real, "{name}");
     }
+}
+
+#[tokio::test]
+async fn the_packets_of_a_boot_are_a_file_to_save() {
+    let server = Server::start();
+    let answer = server.api(Method::GET, "/api/v1/nodes/bld-011/boots/7/pcap", "").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.headers[header::CONTENT_TYPE], "application/vnd.tcpdump.pcap");
+    let saved_as = answer.headers[header::CONTENT_DISPOSITION].to_str().unwrap();
+    assert_eq!(saved_as, "attachment; filename=\"bld-011-7.pcap\"");
+    let answer = server.api(Method::GET, "/api/v1/nodes/bld-011/boots/last/pcap", "").await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]

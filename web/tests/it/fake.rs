@@ -6,7 +6,8 @@ use std::{
 };
 
 use api::{
-    BmcView, DimmView, DiskView, EnclosureView, FactsView, NicView, NodeDetail, NodeList,
+    BmcView, BootDetail, BootList, BootStage, BootView, DiagnosisView, DimmView, DiskView,
+    EnclosureView, FactsView, LabDoctor, LoopReleased, NicView, NodeDetail, NodeDoctor, NodeList,
     NodePreview, NodeView, PhaseEvent, PhaseView, PowerOutcome, PowerRequest, PowerResult,
     PowerState, PowerVerb, ProcessorView, ProfileList, ProfileView, Quantity, SightingView,
     SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
@@ -23,6 +24,7 @@ pub(crate) struct World {
     pub(crate) enclosures: Vec<EnclosureView>,
     pub(crate) histories: BTreeMap<String, Vec<PhaseEvent>>,
     pub(crate) timelines: BTreeMap<String, Vec<SightingView>>,
+    pub(crate) boots: BTreeMap<String, Vec<BootView>>,
     pub(crate) facts: BTreeMap<String, FactsView>,
     pub(crate) powers: BTreeMap<String, Vec<Quantity>>,
     /// Reasons that block a switch, by node.
@@ -53,6 +55,7 @@ impl FakeLab {
             }],
             histories: BTreeMap::new(),
             timelines: BTreeMap::new(),
+            boots: BTreeMap::new(),
             facts: BTreeMap::new(),
             powers: BTreeMap::new(),
             blocked: BTreeMap::new(),
@@ -154,6 +157,57 @@ impl Lab for FakeLab {
                 history: world.histories.get(name).cloned().unwrap_or_default(),
                 power: world.powers.get(name).cloned().unwrap_or_default(),
             })
+        })
+    }
+
+    fn boots<'a>(&'a self, name: &'a str) -> Reply<'a, BootList> {
+        self.answer(|world| {
+            let node = world.find(name)?.name;
+            Ok(BootList { node, boots: world.boots.get(name).cloned().unwrap_or_default() })
+        })
+    }
+
+    fn boot<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, BootDetail> {
+        self.answer(|world| {
+            let boots = world.boots.get(name);
+            let boot = boots.and_then(|boots| boots.iter().find(|boot| boot.id == id)).cloned();
+            let boot = boot.ok_or_else(|| Fault::Unknown(format!("there is no boot {id}")))?;
+            let timeline = world.timelines.get(name).cloned().unwrap_or_default();
+            Ok(BootDetail { node: name.to_owned(), boot, timeline })
+        })
+    }
+
+    fn boot_packets<'a>(&'a self, name: &'a str, id: i64) -> Reply<'a, Vec<u8>> {
+        self.answer(|world| {
+            world.find(name)?;
+            Ok(id.to_le_bytes().to_vec())
+        })
+    }
+
+    fn node_doctor<'a>(&'a self, name: &'a str) -> Reply<'a, NodeDoctor> {
+        self.answer(|world| {
+            let boots = world.boots.get(name).and_then(|boots| boots.first());
+            let diagnoses = boots.map(|boot| boot.diagnoses.clone()).unwrap_or_default();
+            Ok(NodeDoctor { node: name.to_owned(), boot: boots.map(|boot| boot.id), diagnoses })
+        })
+    }
+
+    fn doctor(&self) -> Reply<'_, LabDoctor> {
+        self.answer(|world| {
+            let trouble = world.boots.iter().flat_map(|(node, boots)| {
+                let first = boots.first().filter(|boot| !boot.diagnoses.is_empty())?;
+                let diagnoses = first.diagnoses.clone();
+                Some(NodeDoctor { node: node.clone(), boot: Some(first.id), diagnoses })
+            });
+            Ok(LabDoctor { nodes: trouble.collect(), networks: vec![] })
+        })
+    }
+
+    fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased> {
+        self.answer(|world| {
+            let node = world.find(name)?.name;
+            world.orders.push(format!("{} releases {node} from its loop", caller.name));
+            Ok(LoopReleased { node, was_held: true })
         })
     }
 
@@ -405,9 +459,34 @@ fn populate(world: &mut World) {
         ],
     );
     world.timelines.insert("bld-011".to_owned(), timeline());
+    world.boots.insert("bld-011".to_owned(), vec![boot()]);
     world.facts.insert("bld-011".to_owned(), facts());
     for name in ["bld-011", "bld-002"] {
         world.powers.insert(name.to_owned(), hour());
+    }
+}
+
+fn boot() -> BootView {
+    let stage = |name: &str, from_ms, to_ms| BootStage {
+        name: name.to_owned(),
+        from_ms: NOW_MS - from_ms,
+        to_ms: NOW_MS - to_ms,
+    };
+    BootView {
+        id: NOW_MS - 21_000,
+        from_ms: NOW_MS - 21_000,
+        to_ms: NOW_MS - 9_000,
+        outcome: "failed".to_owned(),
+        text: "failed after kernel".to_owned(),
+        stages: vec![stage("firmware DHCP", 21_000, 18_900), stage("script", 12_500, 12_500)],
+        diagnoses: vec![DiagnosisView {
+            id: "kernel-silent".to_owned(),
+            cause: "it fetched its kernel whole, and nothing came after it".to_owned(),
+            remedy: "look at its console".to_owned(),
+            confidence: "possible".to_owned(),
+            evidence: vec!["kernel /files/vmlinuz fetched whole".to_owned()],
+        }],
+        packets: true,
     }
 }
 

@@ -262,3 +262,38 @@ async fn a_silent_bmc_takes_the_power_verbs_away_and_says_why() {
     assert!(page.contains("Power verbs are off while the BMC has trouble: no answer since 14:28"));
     assert!(!page.contains("id=\"power-on\""));
 }
+
+#[tokio::test]
+async fn the_boots_of_a_node_are_listed_and_each_has_its_timeline_and_its_doctor() {
+    let server = Server::start();
+    let browser = server.browser().await;
+    let list = browser.get("/nodes/bld-011/boots").await;
+    assert_eq!(list.status, StatusCode::OK);
+    let table = between(&list.text, "<tbody>", "</tbody>");
+    insta::assert_snapshot!(table, @r##"<tbody><tr><td><a href="/nodes/bld-011/boots/1797085905000">14:31:45</a></td><td class="num">12 s</td><td><span class="bad-t">Failed after kernel.</span><br><span class="meta">It fetched its kernel whole, and nothing came after it.</span></td><td>Firmware DHCP 2 s · Script –</td><td><a href="/api/v1/nodes/bld-011/boots/1797085905000/pcap">pcap</a></td></tr></tbody>"##);
+    let href = between(table, "/nodes/bld-011/boots/", "\"");
+    let page = browser.get(href.trim_end_matches('"')).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for text in [
+        "It fetched its kernel whole, and nothing came after it.",
+        "Look at its console.",
+        "HTTP is not in it",
+        "+0.0 s",
+    ] {
+        assert!(page.text.contains(text), "{text}: {}", page.text);
+    }
+    let empty = browser.get("/nodes/bld-002/boots").await.text;
+    assert!(empty.contains("No boot seen yet"));
+    for path in ["/nodes/bld-011/boots/1", "/nodes/bld-011/boots/last", "/nodes/nobody/boots"] {
+        assert_eq!(browser.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_node_page_says_what_the_doctor_says_above_the_timeline() {
+    let server = Server::start();
+    let page = server.browser().await.get("/nodes/bld-011").await.text;
+    let flight = between(&page, "<section class=\"card\" id=\"flight\"", "</section>");
+    let (said, _timeline) = flight.split_once("<ol").unwrap();
+    insta::assert_snapshot!(said, @r##"<section class="card" id="flight"><header class="card-h"><h2>Boot flight recorder</h2><span class="grow"></span><span class="meta">last boot, first seen 14:31:45</span><a href="/nodes/bld-011/boots">All boots</a></header><p class="doctor" data-level="warn"><span class="n-i"><svg class="i" aria-hidden="true"><use href="#i-warn"/></svg></span><span><b>It fetched its kernel whole, and nothing came after it.</b> Look at its console. <span class="meta">possible</span></span></p>"##);
+}

@@ -10,7 +10,7 @@ use crate::support::{Server, request};
 
 /// A path that fits the route.
 fn example(path: &str) -> String {
-    path.replace("{name}", "bld-011").replace("{file}", "volund.css")
+    path.replace("{name}", "bld-011").replace("{file}", "volund.css").replace("{id}", "1")
 }
 
 #[test]

@@ -97,12 +97,12 @@ impl Engine {
                     kind: DhcpKind::Discover | DhcpKind::Request, client, ..
                 } if !client.is_empty() => Some(Event::DhcpSeen),
                 Sighted::KernelWhole { .. } => Some(Event::KernelWhole),
+                Sighted::Looped { what, times } => self.looped(node.as_ref(), what, *times),
                 Sighted::DhcpIn { .. }
                 | Sighted::DhcpOut { .. }
                 | Sighted::DhcpSilent { .. }
                 | Sighted::Rival { .. }
                 | Sighted::AddressTaken { .. }
-                | Sighted::Looped { .. }
                 | Sighted::Menu { .. }
                 | Sighted::Learnt { .. }
                 | Sighted::TftpRead { .. }
@@ -123,6 +123,17 @@ impl Engine {
         if let (Some(node), Some(event)) = (node, event) {
             self.advance(&node, event, now, output);
         }
+    }
+
+    /// A machine that is kept out of a boot loop gets no boot file: a switch that waits for its boot would wait in vain.
+    /// In other phases it may still be the boot before.
+    fn looped(&self, node: Option<&NodeName>, what: &str, times: u32) -> Option<Event> {
+        let switch = node.and_then(|node| self.nodes.get(node)).and_then(NodeState::open_switch)?;
+        matches!(switch.phase, Phase::Booting | Phase::Installing).then(|| Event::Hold {
+            reason: format!("boot loop: {what} {times} times"),
+            remedy: "look at its console: what it loads does not start; then switch again"
+                .to_owned(),
+        })
     }
 
     fn kernel_whole(&mut self, sighting: &Sighting, output: &mut Output) {

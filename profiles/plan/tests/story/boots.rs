@@ -1,6 +1,6 @@
 //! Boots: what a node is told, attempt by attempt.
 
-use model::BootAnswer;
+use model::{BootAnswer, Sighted, UnixMillis};
 use plan::{AgentSays, Engine, Input, Phase, Record, TroubleKind};
 
 use super::bench::*;
@@ -134,4 +134,26 @@ fn a_held_or_unknown_node_boots_its_own_disk() {
     bench.pass(300);
     let now = bench.now;
     assert!(is_local(&bench.ask(now)));
+}
+
+#[test]
+fn a_machine_that_is_kept_out_of_a_loop_holds_the_switch_that_waits_for_it() {
+    let looped = || Sighted::Looped { what: "snponly.efi fetched".to_owned(), times: 3 };
+    let mut bench = Bench::new(false);
+    bench.sighted(UnixMillis(1), looped());
+    assert!(bench.state().switch.is_none(), "nobody waits for it");
+    bench.wish("inspect");
+    bench.settle(60);
+    assert_eq!(bench.phase(), Phase::Booting);
+    let attempt = bench.now;
+    bench.dhcp(attempt);
+    bench.sighted(attempt, looped());
+    assert_eq!(bench.phase(), Phase::Held);
+    let switch = bench.state().switch.as_ref().unwrap();
+    assert!(
+        switch.reason.starts_with("boot loop: snponly.efi fetched 3 times"),
+        "{}",
+        switch.reason
+    );
+    assert!(switch.remedy.as_ref().unwrap().contains("console"));
 }
