@@ -11,8 +11,8 @@ use std::{
 use serde_json::Value;
 
 const PURE: [&str; 5] = ["model", "pxe-proto", "bmc-proto", "plan", "energy"];
-const IMPURE: [&str; 8] =
-    ["tokio", "sqlx", "reqwest", "axum", "socket2", "rustix", "getrandom", "rand"];
+const IMPURE: [&str; 9] =
+    ["tokio", "sqlx", "reqwest", "axum", "socket2", "nix", "rustix", "getrandom", "rand"];
 const FENCED: [(&str, &[&str]); 6] = [
     ("sqlx", &["inventory"]),
     ("axum", &["web", "volund"]),

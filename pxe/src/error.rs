@@ -1,6 +1,6 @@
 //! Why the boot services do not start.
 
-use std::{io, net::SocketAddrV4};
+use std::{io, net::SocketAddrV4, path::PathBuf};
 
 /// What can go wrong at start. Later faults are sightings or log lines, never the end of a service.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum PxeError {
          AmbientCapabilities=CAP_NET_BIND_SERVICE CAP_NET_RAW"
     )]
     NoRight {
-        /// `DHCP`, `TFTP` or `HTTP`.
+        /// `DHCP`, `proxy DHCP`, `TFTP` or `HTTP`.
         service: &'static str,
         /// Where.
         addr: SocketAddrV4,
@@ -25,7 +25,7 @@ pub enum PxeError {
          or tftpd-hpa)"
     )]
     InUse {
-        /// `DHCP`, `TFTP` or `HTTP`.
+        /// `DHCP`, `proxy DHCP`, `TFTP` or `HTTP`.
         service: &'static str,
         /// Where.
         addr: SocketAddrV4,
@@ -36,7 +36,7 @@ pub enum PxeError {
     /// Any other fault of a socket.
     #[error("could not bind {service} to {addr}; the address has to be one of this machine's own")]
     Bind {
-        /// `DHCP`, `TFTP` or `HTTP`.
+        /// `DHCP`, `proxy DHCP`, `TFTP` or `HTTP`.
         service: &'static str,
         /// Where.
         addr: SocketAddrV4,
@@ -51,6 +51,19 @@ pub enum PxeError {
     Interface {
         /// Its name.
         interface: String,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
+    /// The lease log is there and cannot be read.
+    #[error(
+        "could not read the lease log {}: without it addresses would be given away twice; make it readable for \
+         this user, or move it away to begin without leases",
+        path.display()
+    )]
+    LeaseLog {
+        /// Where it is.
+        path: PathBuf,
         /// The system's word.
         #[source]
         source: io::Error,

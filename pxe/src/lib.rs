@@ -10,7 +10,7 @@
 
 mod calls;
 mod config;
-mod dhcp_server;
+mod dhcp;
 mod digests;
 mod error;
 mod files;

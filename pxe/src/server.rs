@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket},
+    net::{SocketAddr, SocketAddrV4, TcpListener, UdpSocket},
     sync::{Arc, Mutex},
 };
 
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     calls::BootCall,
     config::{Listener, PxeConfig},
-    dhcp_server,
+    dhcp::{self, Dhcp},
     digests::{self, Digests},
     error::PxeError,
     http_boot,
@@ -75,7 +75,7 @@ pub struct Started {
 
 /// The sockets of a listener.
 struct Sockets {
-    dhcp: Option<UdpSocket>,
+    dhcp: dhcp::Sockets,
     tftp: UdpSocket,
     http: TcpListener,
 }
@@ -102,8 +102,12 @@ impl PxeServer {
             .listeners
             .iter()
             .zip(&sockets)
-            .map(|(listener, sockets)| sockets.bound(listener.server))
+            .map(|(listener, sockets)| sockets.bound(listener))
             .collect::<Result<_, _>>()?;
+        let status = Status::default();
+        for listener in &config.listeners {
+            status.add(listener.server);
+        }
         let silent = config.listeners.iter().filter(|listener| listener.dhcp_port.is_none());
         let state = Arc::new(State {
             table,
@@ -111,7 +115,8 @@ impl PxeServer {
             silent_dhcp: silent.map(|listener| listener.server).collect(),
             sink: sinks.sightings.clone(),
             sinks,
-            status: Status::default(),
+            dhcp: Dhcp::new(config.lease_log.as_ref(), &status)?,
+            status: status.clone(),
             calls,
             runtime: Handle::current(),
             stop,
@@ -120,15 +125,15 @@ impl PxeServer {
             digests: Digests::default(),
             loops: BootLoops::default(),
         });
-        for listener in &config.listeners {
-            state.status.add(listener.server);
-        }
-        let (status, loops) = (state.status.clone(), state.loops.clone());
-        for (listener, sockets) in config.listeners.iter().zip(sockets) {
+        let loops = state.loops.clone();
+        let mut watched = vec![];
+        for (network, (listener, sockets)) in config.listeners.iter().zip(sockets).enumerate() {
             let serving =
                 Serving { server: listener.server, limits: config.tftp, wrap: listener.tftp_wrap };
-            sockets.serve(serving, &state, tasks);
+            let dhcp = sockets.serve(serving, &state, tasks);
+            watched.extend(dhcp.serve(listener, network, &state, tasks)?);
         }
+        dhcp::serve_all(config.lease_log.clone(), watched, &state, tasks);
         let reader = Arc::clone(&state);
         tasks.spawn_blocking(move || digests::run(&reader));
         Ok(Started { bound, status, loops })
@@ -137,50 +142,37 @@ impl PxeServer {
 
 impl Sockets {
     fn bind(listener: &Listener) -> Result<Self, PxeError> {
-        let Listener { server, ref interface, dhcp_port, tftp_port, http_port, .. } = *listener;
+        let Listener { server, tftp_port, http_port, .. } = *listener;
         let addr = SocketAddrV4::new(server, http_port);
         let http = bind_http(addr).map_err(|source| PxeError::bind("HTTP", addr, source))?;
         Ok(Self {
-            dhcp: dhcp_port
-                .map(|port| bind_dhcp(server, port, interface.as_deref()))
-                .transpose()?,
-            tftp: bind_udp("TFTP", SocketAddrV4::new(server, tftp_port), None)?,
+            dhcp: dhcp::Sockets::bind(listener)?,
+            tftp: bind_tftp(SocketAddrV4::new(server, tftp_port))?,
             http,
         })
     }
 
-    /// Where they are heard. With an interface DHCP is bound to every address, and `server` is the one to ask.
-    fn bound(&self, server: Ipv4Addr) -> Result<Bound, PxeError> {
+    /// Where they are heard.
+    fn bound(&self, listener: &Listener) -> Result<Bound, PxeError> {
+        let server = listener.server;
         let at = |local: io::Result<SocketAddr>, service| {
             let local = local
                 .map_err(|source| PxeError::bind(service, SocketAddrV4::new(server, 0), source));
             Ok(SocketAddrV4::new(server, local?.port()))
         };
-        Ok(Bound {
-            dhcp: self.dhcp.as_ref().map(|dhcp| at(dhcp.local_addr(), "DHCP")).transpose()?,
-            proxy: None,
-            tftp: at(self.tftp.local_addr(), "TFTP")?,
-            http: at(self.http.local_addr(), "HTTP")?,
-        })
+        let (dhcp, proxy) = self.dhcp.bound(listener)?;
+        let tftp = at(self.tftp.local_addr(), "TFTP")?;
+        Ok(Bound { dhcp, proxy, tftp, http: at(self.http.local_addr(), "HTTP")? })
     }
 
-    /// Starts a thread for each.
-    fn serve(self, serving: Serving, state: &Arc<State>, tasks: &mut JoinSet<()>) {
+    /// Starts a thread for TFTP and one for HTTP; gives back what DHCP has.
+    fn serve(self, serving: Serving, state: &Arc<State>, tasks: &mut JoinSet<()>) -> dhcp::Sockets {
         let Self { dhcp, tftp: socket, http } = self;
-        if let Some(dhcp) = dhcp {
-            let state = Arc::clone(state);
-            tasks.spawn_blocking(move || dhcp_server::run(&state, &dhcp, serving.server));
-        }
         let (tftp_state, http_state) = (Arc::clone(state), Arc::clone(state));
         tasks.spawn_blocking(move || tftp::run(&tftp_state, &socket, serving));
         tasks.spawn_blocking(move || http_boot::run(&http_state, &http));
+        dhcp
     }
-}
-
-/// With an interface: every address of it, broadcasts among them. Without: our own address only.
-fn bind_dhcp(server: Ipv4Addr, port: u16, interface: Option<&str>) -> Result<UdpSocket, PxeError> {
-    let address = if interface.is_some() { Ipv4Addr::UNSPECIFIED } else { server };
-    bind_udp("DHCP", SocketAddrV4::new(address, port), interface)
 }
 
 /// With room for a rack that comes at once: the standard library keeps 128 connections that wait, and the next
@@ -195,23 +187,12 @@ fn bind_http(addr: SocketAddrV4) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn bind_udp(
-    service: &'static str,
-    addr: SocketAddrV4,
-    interface: Option<&str>,
-) -> Result<UdpSocket, PxeError> {
-    let failed = |source| PxeError::bind(service, addr, source);
+fn bind_tftp(addr: SocketAddrV4) -> Result<UdpSocket, PxeError> {
+    let failed = |source| PxeError::bind("TFTP", addr, source);
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
-    if let Some(interface) = interface {
-        socket
-            .bind_device(Some(interface.as_bytes()))
-            .map_err(|source| PxeError::Interface { interface: interface.to_owned(), source })?;
-        socket.set_reuse_address(true).map_err(failed)?;
-        socket.set_broadcast(true).map_err(failed)?;
-    }
     // The system may give less (net.core.rmem_max): worth a line, not a failure.
     if let Err(error) = socket.set_recv_buffer_size(RECEIVE_BUFFER) {
-        tracing::warn!(service, %error, "receive buffer stays small");
+        tracing::warn!(service = "TFTP", %error, "receive buffer stays small");
     }
     socket.set_read_timeout(Some(LOOK_UP)).map_err(failed)?;
     socket.bind(&addr.into()).map_err(failed)?;

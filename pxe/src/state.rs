@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     calls::BootCall,
+    dhcp::Dhcp,
     digests::Digests,
     loops::BootLoops,
     packets::Packet,
@@ -53,6 +54,8 @@ pub(crate) struct State {
     pub(crate) strangers: Mutex<Strangers>,
     /// Where nodes were seen on networks whose addresses another server gives.
     pub(crate) places: Mutex<Places>,
+    /// Leases, and what DHCP's threads share.
+    pub(crate) dhcp: Dhcp,
     /// SHA-256 of the files that have one declared.
     pub(crate) digests: Digests,
     /// Who is kept out of a boot loop.

@@ -1,8 +1,9 @@
 //! What the boot services know of their networks, for page, API and doctor.
 
 use std::{
+    collections::BTreeMap,
     net::Ipv4Addr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use model::{MacAddr, UnixMillis};
@@ -76,23 +77,134 @@ pub struct PoolUse {
 
 /// Where the status stands; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Status(Arc<Mutex<Vec<NetworkStatus>>>);
+pub struct Status(Arc<Mutex<Vec<Network>>>);
+
+/// A network, its findings by what they are about.
+#[derive(Debug)]
+struct Network {
+    status: NetworkStatus,
+    findings: BTreeMap<About, Finding>,
+}
+
+/// What a finding is about. There is one finding about each at most, and it goes when its reason does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About {
+    /// The lease log cannot be written, or was damaged.
+    LeaseLog,
+    /// Lines of the lease log that could not be read.
+    LeaseLogDamage,
+    /// The receive buffer of DHCP.
+    ReceiveBuffer,
+    /// The kernel's neighbour table.
+    NeighbourTable,
+    /// Descriptors this process may open.
+    OpenFiles,
+    /// Frames to clients without an address.
+    Unicast,
+    /// Answers of other DHCP servers.
+    Rivals,
+    /// Pings before an address is given.
+    Conflicts,
+    /// Router advertisements.
+    Advertisements,
+}
 
 impl Status {
     /// Every network, in the order of the listeners.
     #[must_use]
     pub fn networks(&self) -> Vec<NetworkStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().iter().map(Network::told).collect()
     }
 
     /// Adds a network; its place is its index.
     pub(crate) fn add(&self, server: Ipv4Addr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(NetworkStatus {
+        let status = NetworkStatus {
             server,
             dhcp: DhcpCounters::default(),
             rivals: vec![],
             findings: vec![],
             pool: None,
-        });
+        };
+        self.lock().push(Network { status, findings: BTreeMap::new() });
+    }
+
+    /// Changes what is known of the network of an index.
+    pub(crate) fn change(&self, network: usize, change: impl FnOnce(&mut NetworkStatus)) {
+        if let Some(network) = self.lock().get_mut(network) {
+            change(&mut network.status);
+        }
+    }
+
+    /// Sets a finding of one network, and says so in the log when it is new.
+    pub(crate) fn find(&self, network: usize, about: About, finding: Finding) {
+        let mut networks = self.lock();
+        let Some(network) = networks.get_mut(network) else { return };
+        let known = network.findings.get(&about);
+        if known != Some(&finding) {
+            let (server, Finding { what, remedy }) = (network.status.server, &finding);
+            tracing::warn!(network = %server, %what, %remedy, "finding");
+            network.findings.insert(about, finding);
+        }
+    }
+
+    /// Takes a finding of one network back.
+    pub(crate) fn clear(&self, network: usize, about: About) {
+        if let Some(network) = self.lock().get_mut(network)
+            && let Some(Finding { what, .. }) = network.findings.remove(&about)
+        {
+            tracing::info!(network = %network.status.server, %what, "no longer so");
+        }
+    }
+
+    /// Sets or takes back a finding about what all networks share.
+    pub(crate) fn everywhere(&self, about: About, finding: Option<&Finding>) {
+        let count = self.lock().len();
+        for network in 0..count {
+            match finding {
+                Some(finding) => self.find(network, about, finding.clone()),
+                None => self.clear(network, about),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Network>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network {
+    fn told(&self) -> NetworkStatus {
+        NetworkStatus { findings: self.findings.values().cloned().collect(), ..self.status.clone() }
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_stands_once_until_its_reason_is_gone() {
+        let status = Status::default();
+        status.add([192, 0, 2, 1].into());
+        status.add([192, 0, 2, 65].into());
+        let full = Finding::new("the lease log cannot be written", "make room");
+        for _ in 0..2 {
+            status.everywhere(About::LeaseLog, Some(&full));
+        }
+        status.find(1, About::Rivals, Finding::new("no right", "grant it"));
+        let findings = || status.networks().into_iter().map(|network| network.findings.len());
+        assert_eq!(findings().collect::<Vec<_>>(), [1, 2]);
+        status.everywhere(About::LeaseLog, None);
+        assert_eq!(findings().collect::<Vec<_>>(), [0, 1]);
+        status.find(7, About::Rivals, full);
+        status.change(7, |_| panic!("there is none"));
+        status.change(0, |network| network.dhcp.acks += 1);
+        assert_eq!(status.networks()[0].dhcp.acks, 1);
     }
 }
