@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{BootEntry, MacAddr, Sighted, UnixMillis};
+use model::{BootEntry, BootIntent, BootTable, MacAddr, Sighted, UnixMillis};
 use pxe_proto::loops::Loops;
 
 use crate::state::now;
@@ -30,6 +30,15 @@ impl BootLoops {
         Some(format!("boot loop: {} {} times", quarantine.what, quarantine.times))
     }
 
+    /// The table as a machine that is kept out of a loop is to be answered from: with an address and no boot file for
+    /// it. `None` for everybody else.
+    pub(crate) fn without_boot_file(&self, table: &BootTable, mac: MacAddr) -> Option<BootTable> {
+        let entry = table.by_mac.get(&mac).filter(|entry| self.held(entry).is_some())?;
+        let mut table = table.clone();
+        table.insert(BootEntry { intent: BootIntent::NoBootFile, ..BootEntry::clone(entry) });
+        Some(table)
+    }
+
     /// Takes in what a node did; gives what is to be told when its quarantine begins with it.
     pub(crate) fn saw(&self, entry: &BootEntry, what: &Sighted, at: UnixMillis) -> Option<Sighted> {
         let mac = entry.macs.first().copied()?;
@@ -43,5 +52,43 @@ impl BootLoops {
 
     fn lock(&self) -> MutexGuard<'_, Loops> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::boot::BootTraits;
+
+    use super::*;
+
+    fn entry(last: u8) -> BootEntry {
+        BootEntry {
+            node: format!("bld-00{last}").parse().unwrap(),
+            macs: vec![MacAddr([2, 0, 0, 0, 0, last]), MacAddr([2, 0, 0, 0, 1, last])],
+            address: [192, 0, 2, last].into(),
+            intent: BootIntent::Ask,
+            attempt: None,
+            traits: BootTraits::default(),
+        }
+    }
+
+    #[test]
+    fn a_machine_in_a_loop_is_answered_without_a_boot_file_until_it_is_let_go() {
+        let (loops, mut table) = (BootLoops::default(), BootTable::default());
+        let (one, other) = (entry(1), entry(2));
+        table.insert(one.clone());
+        table.insert(other.clone());
+        let fetched = Sighted::TftpDone { file: "a.efi".to_owned(), bytes: 9, millis: 1 };
+        let told: Vec<bool> = (0..4).map(|_| loops.saw(&one, &fetched, now()).is_some()).collect();
+        assert_eq!(told, [false, false, true, false], "told once");
+        assert_eq!(loops.held(&one).as_deref(), Some("boot loop: a.efi fetched 3 times"));
+        for mac in &one.macs {
+            let kept_out = loops.without_boot_file(&table, *mac).unwrap();
+            assert_eq!(kept_out.by_mac[mac].intent, BootIntent::NoBootFile);
+            assert_eq!(kept_out.by_node.len(), 2);
+        }
+        assert!(loops.without_boot_file(&table, other.macs[0]).is_none());
+        assert!(loops.release(&one.macs) && !loops.release(&one.macs));
+        assert!(loops.without_boot_file(&table, one.macs[0]).is_none());
     }
 }
