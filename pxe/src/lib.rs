@@ -16,6 +16,7 @@ mod error;
 mod files;
 mod generated;
 mod http_boot;
+mod kernel;
 mod loops;
 mod packets;
 mod places;

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     calls::{AgentReply, BootCall},
+    generated,
     state::State,
 };
 
@@ -104,7 +105,11 @@ pub(super) fn answer(state: &State, request: &mut Request, from: Ipv4Addr) -> An
         return agent(state, request, verb, from);
     }
     let file = reads.then(|| files::file(state, request, &path, from)).flatten();
-    file.unwrap_or_else(|| Answer::not_found(&path))
+    let generated = || {
+        let text = reads.then(|| generated::named(state, path.trim_start_matches('/'), from));
+        text.flatten().map(|text| Answer::text(200, &path, text))
+    };
+    file.or_else(generated).unwrap_or_else(|| Answer::not_found(&path))
 }
 
 /// `/t/TICKET/NAME`: a document, or `done`.

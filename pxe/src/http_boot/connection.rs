@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::{BootIntent, Sighted};
+use model::Sighted;
 use rustix::fs::sendfile;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     files::Served,
     request::{Method, NoRequest, Request, Requests},
 };
-use crate::state::{State, now};
+use crate::{kernel::note_whole_file, state::State};
 
 /// How long a connection may be idle, or a read may take.
 const READ_TIME: Duration = Duration::from_secs(20);
@@ -94,7 +94,8 @@ fn handle(state: &State, stream: &TcpStream, mut request: Request, from: Ipv4Add
     let sent = send(stream, request.method, keep, &answer);
     let is_whole = tell(state, from, request.method.as_str(), &answer, &sent, begun);
     if let (true, Method::Get, Body::File(file)) = (is_whole, request.method, &answer.body) {
-        if file.has_changed() {
+        // A small one was read at once.
+        if file.length > SMALL && file.has_changed() {
             let path = &answer.shown;
             let why = format!(
                 "{path} was written to while it was sent; replace files by renaming a new one over them"
@@ -223,28 +224,4 @@ fn tell(
         state.saw_at(from, what);
     }
     is_whole
-}
-
-/// A file went out whole: if it is the kernel of the node's attempt, that attempt has what it came for.
-///
-/// "Whole" means the last byte our system took, not the last the client acknowledged. What the client does afterwards
-/// is no sign to wait for: UEFI ends a boot with a reset whether it had everything or not, a kernel without initrd is
-/// started without another request, and the count of unacknowledged bytes (SIOCOUTQ) has no safe wrapper. A sign that
-/// is missed would give an installer's script out a second time.
-fn note_whole_file(state: &State, from: Ipv4Addr, path: &str) {
-    let Some((entry, _network)) = state.entry_at(from) else { return };
-    let at = now();
-    // After a restart we do not know what the script said; the engine, asked again, says the same.
-    let unanswered = state.attempts().unanswered(&entry, at);
-    if let (Some(attempt), BootIntent::Ask, Some(mac)) =
-        (unanswered, entry.intent, entry.macs.first())
-    {
-        // Late or none: the next fetch asks again.
-        let _answer = state.ask_boot(&entry, *mac, attempt, at);
-    }
-    let whole = state.attempts().fetched(&entry, path, at);
-    if let Some(attempt) = whole {
-        let what = Sighted::KernelWhole { path: path.to_owned() };
-        state.saw_in(&entry, Some(attempt), at, what);
-    }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    path::Path,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use super::{
     transfer::Transfer,
     wire::Wire,
 };
-use crate::{files, generated, state::State};
+use crate::{digests::Stamp, files, generated, kernel::note_whole_file, state::State};
 
 /// Why a transfer never began, or broke off on our side.
 enum Failed {
@@ -56,7 +57,11 @@ pub(super) fn serve(state: &State, asked: &Asked, serving: Serving, registered: 
     if !is_sure {
         tell_read();
     }
+    let is_whole = matches!(ended, Ok(Ended::Complete));
     state.saw_at(address, told(&asked.name, ended, size, begun.elapsed()));
+    if is_whole && matches!(asked.content, Content::File(_)) {
+        note_whole_file(state, address, &asked.name);
+    }
 }
 
 /// Drives a transfer to its end; `size` becomes that of what is sent.
@@ -94,15 +99,7 @@ fn transfer(
 /// What is sent and how long it is, or the error that is.
 fn source(state: &State, asked: &Asked) -> Result<(Source, u64), (u16, &'static str)> {
     match &asked.content {
-        Content::File(path) => {
-            let opened = files::open(&asked.name, path);
-            let (file, size) = opened.map_err(|error| {
-                let name = &asked.name;
-                tracing::warn!(name, path = %path.display(), %error, "a served file cannot be read");
-                (error::NOT_FOUND, "file cannot be read")
-            })?;
-            Ok((Source::File(file), size))
-        }
+        Content::File(path) => open(state, asked, path),
         Content::Text(kind, mac) => {
             let text = generated::text(state, *kind, *mac, *asked.client.ip());
             let text = text.ok_or((error::NOT_FOUND, "file not found"))?.into_bytes();
@@ -110,6 +107,27 @@ fn source(state: &State, asked: &Asked) -> Result<(Source, u64), (u16, &'static 
             Ok((Source::Text(text), size))
         }
     }
+}
+
+/// A file of the table, if it is what was declared.
+fn open(state: &State, asked: &Asked, path: &Path) -> Result<(Source, u64), (u16, &'static str)> {
+    let name = asked.name.as_str();
+    let opened = files::open(name, path).and_then(|(file, size)| {
+        let stamp = Stamp::new(&file.metadata()?);
+        Ok((file, size, stamp))
+    });
+    let (file, size, stamp) = opened.map_err(|error| {
+        tracing::warn!(name, path = %path.display(), %error, "a served file cannot be read");
+        (error::NOT_FOUND, "file cannot be read")
+    })?;
+    if let Some(want) = state.table.load().digests.get(name)
+        && let Err(unfit) = state.digests.check(name, path, stamp, want)
+    {
+        let why = unfit.to_string();
+        state.saw_at(*asked.client.ip(), Sighted::Refused { why });
+        return Err((error::UNDEFINED, "not the declared file"));
+    }
+    Ok((Source::File(file), size))
 }
 
 /// Says once for each file that it has more blocks than the block number can count.

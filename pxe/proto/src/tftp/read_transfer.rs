@@ -2,7 +2,7 @@
 //!
 //! Time is the span since any moment the caller likes. Lost packets go out again after an adaptive time-out
 //! (RFC 6298 with a floor of 10 ms); a repeated ACK never makes a block go out twice in lock-step (the
-//! sorcerer's apprentice), and moves a window back at most once per round trip.
+//! sorcerer's apprentice), and moves a window back at most once, and at most once per round trip.
 
 use std::time::Duration;
 
@@ -95,6 +95,8 @@ pub struct ReadTransfer {
     next: u64,
     /// The highest block that ever went out.
     highest: u64,
+    /// What was acknowledged when the window went back last.
+    rewound_to: Option<u64>,
     handshake: Handshake,
     timer: Timer,
     ended: Option<Ended>,
@@ -125,6 +127,7 @@ impl ReadTransfer {
             acked: 0,
             next: 1,
             highest: 0,
+            rewound_to: None,
             handshake,
             ended: None,
         }
@@ -212,16 +215,19 @@ impl ReadTransfer {
         }
     }
 
-    /// In lock-step nothing follows from it; in a window the client says what it misses.
+    /// In lock-step nothing follows from it; in a window the client says what it misses. It says so for every block it
+    /// has no use for, those that came twice among them: the window goes back once for it, then only by time-out.
     fn handle_repeated_ack(&mut self, now: Duration) {
         let in_flight = self.next > self.acked + 1;
-        if self.granted.windowsize > 1 && in_flight && self.timer.may_rewind(now) {
+        let is_new = self.rewound_to != Some(self.acked);
+        if self.granted.windowsize > 1 && in_flight && is_new && self.timer.may_rewind(now) {
             self.rewind(now);
         }
     }
 
     fn rewind(&mut self, now: Duration) {
         self.next = self.acked + 1;
+        self.rewound_to = Some(self.acked);
         self.timer.rewound(now);
     }
 
