@@ -11,6 +11,7 @@ pub mod frame;
 pub mod generated;
 pub mod grub;
 pub mod ipxe;
+pub mod ladder;
 pub mod lease_record;
 pub mod loops;
 pub mod path;
