@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
-    BootDetail, BootList, EnclosureView, LabDoctor, LoopReleased, NodeDetail, NodeDoctor, NodeList,
-    NodePreview, NodeView, PowerOutcome, PowerRequest, PowerResult, PowerState, ProfileList,
-    SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
+    BootDetail, BootList, EnclosureView, LabDoctor, LeaseList, LoopReleased, NetworkList,
+    NodeDetail, NodeDoctor, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest,
+    PowerResult, PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
 };
 use inventory::{Store, series::Series};
 use meter::Latest;
@@ -40,6 +40,7 @@ pub(super) struct LiveLab {
     pub(super) changes: broadcast::Sender<Changed>,
     pub(super) packets: Arc<PacketFiles>,
     pub(super) status: pxe::Status,
+    pub(super) bound: BTreeMap<String, pxe::Bound>,
     pub(super) loops: pxe::BootLoops,
 }
 
@@ -269,6 +270,18 @@ impl Lab for LiveLab {
 
     fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased> {
         Box::pin(std::future::ready(self.release(caller, name)))
+    }
+
+    fn networks(&self) -> Reply<'_, NetworkList> {
+        Box::pin(std::future::ready(Ok(self.network_list())))
+    }
+
+    fn leases<'a>(
+        &'a self,
+        network: Option<&'a str>,
+        mac: Option<&'a str>,
+    ) -> Reply<'a, LeaseList> {
+        Box::pin(self.lease_list(network, mac))
     }
 
     fn profiles(&self) -> Reply<'_, ProfileList> {

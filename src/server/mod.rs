@@ -7,6 +7,7 @@ mod doctor;
 mod lab;
 mod lock;
 mod loops;
+mod networks;
 mod packets;
 mod specs;
 mod table;
@@ -85,6 +86,7 @@ struct Ground {
 struct BootSide {
     sightings: SightingSink,
     packets: PacketSink,
+    leases: LeaseSink,
     bound: BTreeMap<String, Bound>,
     status: pxe::Status,
     loops: pxe::BootLoops,
@@ -105,7 +107,7 @@ impl Server {
             .with_context(|| format!("could not bind the page to {operator}"))?;
         let operator = listener.local_addr().context("could not read the page's own address")?;
         let ground = Ground::lay(config, &mut tasks).await?;
-        let BootSide { sightings, packets, bound, status, loops, calls } =
+        let BootSide { sightings, packets, leases, bound, status, loops, calls } =
             ground.bind_boot(&mut tasks, &stop)?;
         let http = http(&bound);
         let templates = Arc::new(specs::templates(&ground.config, &http)?);
@@ -124,6 +126,8 @@ impl Server {
         let changes = broadcast::channel(256).0;
         let latest = ground.start_sampler(&engine, &changes, &boards, &mut tasks, &stop);
         tasks.spawn(until(stop.clone(), forward_changes(engine.clone(), changes.clone())));
+        let keeping = networks::keep_leases(leases, ground.writer.clone(), changes.clone());
+        tasks.spawn(until(stop.clone(), keeping));
         let auth = Arc::new(access::auth(&ground.config, &ground.store, &ground.writer).await?);
         let Ground { config, store, series, lock, .. } = ground;
         let lab = lab::LiveLab {
@@ -135,6 +139,7 @@ impl Server {
             changes,
             packets: files,
             status,
+            bound: bound.clone(),
             loops,
         };
         let app = web::App::new(Arc::new(lab), Arc::clone(&auth), hosts(operator));
@@ -215,19 +220,20 @@ impl Ground {
         let listeners = self.config.networks.iter().map(boot_listener).collect();
         let (sender, calls) = mpsc::channel(CALLS);
         let (sightings, packets) = (SightingSink::new(SIGHTINGS), PacketSink::new(PACKETS));
+        let leases = LeaseSink::new(LEASES);
         let lease_log = Some(self.config.lab.state_dir.join("leases.log"));
         let settings = PxeConfig { lease_log, ..PxeConfig::new(listeners) };
         let table = Arc::clone(&self.table.current);
         let sinks = Sinks {
             sightings: sightings.clone(),
-            leases: LeaseSink::new(LEASES),
+            leases: leases.clone(),
             packets: packets.clone(),
         };
         let Started { bound, status, loops } =
             PxeServer::start(&settings, table, sender, sinks, tasks, stop.clone())?;
         let names = self.config.networks.iter().map(|network| network.name.clone());
         let bound = names.zip(bound).collect();
-        Ok(BootSide { sightings, packets, bound, status, loops, calls })
+        Ok(BootSide { sightings, packets, leases, bound, status, loops, calls })
     }
 
     /// Where packets of boots are kept.

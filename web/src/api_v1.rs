@@ -1,6 +1,7 @@
 //! The JSON API: extract, one call of the lab, convert.
 
 pub(crate) mod boots;
+pub(crate) mod networks;
 
 use std::future::{Ready, ready};
 

@@ -4,8 +4,9 @@
 use std::{future::Future, pin::Pin};
 
 use api::{
-    BootDetail, BootList, LabDoctor, LoopReleased, NodeDetail, NodeDoctor, NodeList, PowerOutcome,
-    PowerRequest, ProfileList, SwitchAccepted, SwitchPreview, SwitchRequest,
+    BootDetail, BootList, LabDoctor, LeaseList, LoopReleased, NetworkList, NodeDetail, NodeDoctor,
+    NodeList, PowerOutcome, PowerRequest, ProfileList, SwitchAccepted, SwitchPreview,
+    SwitchRequest,
 };
 use tokio::sync::broadcast;
 
@@ -44,7 +45,7 @@ pub enum Fault {
 /// Something changed: pages and event streams look again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// The node that changed.
+    /// The node that changed; empty when it is no node's: a lease, a network.
     pub node: String,
 }
 
@@ -66,6 +67,11 @@ pub trait Lab: Send + Sync + 'static {
     fn doctor(&self) -> Reply<'_, LabDoctor>;
     /// Lets a node that was kept out of a boot loop try again.
     fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased>;
+    /// The boot networks: how each is served, and what is wrong with it.
+    fn networks(&self) -> Reply<'_, NetworkList>;
+    /// The last state of each address, of one network and one hardware address where they are given.
+    fn leases<'a>(&'a self, network: Option<&'a str>, mac: Option<&'a str>)
+    -> Reply<'a, LeaseList>;
     /// The profiles.
     fn profiles(&self) -> Reply<'_, ProfileList>;
     /// What a switch would do. Changes nothing.

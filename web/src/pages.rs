@@ -3,6 +3,7 @@
 
 pub(crate) mod boots;
 pub(crate) mod login;
+pub(crate) mod networks;
 pub(crate) mod node;
 pub(crate) mod overview;
 pub(crate) mod power;
@@ -163,6 +164,8 @@ impl Partials {
 pub(crate) enum Place {
     /// `/`
     Overview,
+    /// `/networks`
+    Networks,
     /// `/nodes/NAME`
     Node(String),
 }
@@ -172,6 +175,7 @@ impl Place {
         match path.strip_prefix("/nodes/") {
             Some(name) if !name.is_empty() => Some(Self::Node(name.to_owned())),
             None if path == "/" => Some(Self::Overview),
+            None if path == "/networks" => Some(Self::Networks),
             Some(_) | None => None,
         }
     }
@@ -180,6 +184,7 @@ impl Place {
     pub(crate) async fn render(&self, app: &App, viewer: &Viewer) -> Result<Partials, ApiError> {
         match self {
             Self::Overview => Ok(overview::Overview::load(app).await?.partials()),
+            Self::Networks => Ok(networks::NetworksPage::load(app).await?.partials()),
             Self::Node(name) => Ok(node::NodePage::load(app, name).await?.partials(viewer)),
         }
     }
@@ -187,6 +192,7 @@ impl Place {
     fn live(&self, partials: &Partials) -> String {
         let page = match self {
             Self::Overview => "/".to_owned(),
+            Self::Networks => "/networks".to_owned(),
             Self::Node(name) => format!("/nodes/{name}"),
         };
         format!("/live?page={}&seen={}", url_part(&page), partials.digest())
@@ -275,6 +281,7 @@ mod tests {
     #[test]
     fn only_pages_with_moving_parts_have_a_stream() {
         assert_eq!(Place::parse("/"), Some(Place::Overview));
+        assert_eq!(Place::parse("/networks"), Some(Place::Networks));
         assert_eq!(Place::parse("/nodes/a"), Some(Place::Node("a".to_owned())));
         for path in ["", "/switch", "/nodes/", "/nodes"] {
             assert_eq!(Place::parse(path), None, "{path}");

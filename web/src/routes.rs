@@ -9,7 +9,7 @@ use axum::{
     routing::{MethodRouter, any, get, post},
 };
 
-use crate::{App, api_v1, api_v1::boots, assets, guard, pages, stream};
+use crate::{App, api_v1, api_v1::boots, api_v1::networks, assets, guard, pages, stream};
 
 /// No request of ours has a larger body.
 const MAX_BODY: usize = 64 * 1024;
@@ -66,6 +66,7 @@ fn table() -> Vec<Route> {
         acts("/nodes/{name}/power", Page, post(pages::power::act)),
         reads("/nodes/{name}/boots", Page, get(pages::boots::show)),
         reads("/nodes/{name}/boots/{id}", Page, get(pages::boots::show_one)),
+        reads("/networks", Page, get(pages::networks::show)),
         reads("/switch", Page, get(pages::switch::show)),
         acts("/switch", Page, post(pages::switch::start)),
         reads("/live", Live, get(stream::page)),
@@ -79,6 +80,8 @@ fn table() -> Vec<Route> {
         reads("/api/v1/nodes/{name}/doctor", Api, get(boots::node_doctor)),
         acts("/api/v1/nodes/{name}/release-loop", Api, post(boots::release_loop)),
         reads("/api/v1/doctor", Api, get(boots::doctor)),
+        reads("/api/v1/networks", Api, get(networks::networks)),
+        reads("/api/v1/leases", Api, get(networks::leases)),
         reads("/api/v1/profiles", Api, get(api_v1::profiles)),
         acts("/api/v1/switch/preview", Api, post(api_v1::preview_switch)),
         acts("/api/v1/switch", Api, post(api_v1::start_switch)),

@@ -3,6 +3,7 @@
 pub(crate) mod bay;
 pub(crate) mod figure;
 pub(crate) mod flight;
+pub(crate) mod networks;
 pub(crate) mod overview;
 pub(crate) mod phases;
 pub(crate) mod plot;

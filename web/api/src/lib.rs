@@ -4,11 +4,16 @@
 //! margin, source and kind together; an absent one says why.
 
 mod boots;
+mod networks;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::boots::{
     BootDetail, BootList, BootStage, BootView, DiagnosisView, LabDoctor, LoopReleased, NodeDoctor,
+};
+pub use self::networks::{
+    DhcpCountersView, FindingView, LeaseList, LeaseView, NetworkList, NetworkView, PoolView,
+    PortsView, RivalView,
 };
 
 /// The OpenAPI 3.1 document of these types and the paths that speak them.
@@ -49,7 +54,7 @@ pub struct NodeView {
     pub bay: Option<u8>,
     /// Its MACs.
     pub macs: Vec<String>,
-    /// Reserved address on the boot network.
+    /// Reserved address on the boot network; empty where another server chooses it.
     pub address: String,
     /// Its BMC.
     pub bmc: BmcView,

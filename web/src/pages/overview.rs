@@ -1,6 +1,6 @@
 //! `/`: what is wrong, what is what, what does it draw, what is happening.
 
-use api::{EnclosureView, NodeList, NodeView};
+use api::{EnclosureView, NetworkList, NodeList, NodeView};
 use askama::Template;
 use axum::response::{IntoResponse as _, Response};
 
@@ -12,6 +12,7 @@ use crate::{
         Clock, Html,
         bay::Bay,
         id_part,
+        networks::NetLine,
         overview::{EnclosureHead, Figs, Legend, Needs, Row, Running, Select, headline},
     },
 };
@@ -19,6 +20,7 @@ use crate::{
 /// The overview at one moment.
 pub(crate) struct Overview {
     list: NodeList,
+    networks: NetworkList,
     clock: Clock,
 }
 
@@ -74,13 +76,15 @@ async fn page(ask: &Ask) -> Result<Response, ApiError> {
 impl Overview {
     pub(crate) async fn load(app: &App) -> Result<Self, ApiError> {
         let list = app.ask(app.lab.nodes(None)).await?;
-        Ok(Self { list, clock: Clock::of(app) })
+        let networks = app.ask(app.lab.networks()).await?;
+        Ok(Self { list, networks, clock: Clock::of(app) })
     }
 
     pub(crate) fn partials(&self) -> Partials {
         let mut partials = Partials::default();
         partials.add("figs", &Figs::of(&self.list));
         partials.add("legend", &Legend::of(&self.list));
+        partials.add("net-line", &NetLine::of(&self.networks, &self.clock));
         partials.add("needs", &Needs::of(&self.list, &self.clock));
         partials.add("running", &Running::of(&self.list, &self.clock));
         let mut select = Select::Here;

@@ -12,6 +12,10 @@ use api::{
     PowerState, PowerVerb, ProcessorView, ProfileList, ProfileView, Quantity, SightingView,
     SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
 };
+use api::{
+    DhcpCountersView, FindingView, LeaseList, LeaseView, NetworkList, NetworkView, PoolView,
+    PortsView, RivalView,
+};
 use tokio::sync::broadcast;
 use web::lab::{Caller, Changed, Fault, Lab, Reply};
 
@@ -26,6 +30,8 @@ pub(crate) struct World {
     pub(crate) timelines: BTreeMap<String, Vec<SightingView>>,
     pub(crate) boots: BTreeMap<String, Vec<BootView>>,
     pub(crate) facts: BTreeMap<String, FactsView>,
+    pub(crate) networks: Vec<NetworkView>,
+    pub(crate) leases: Vec<LeaseView>,
     pub(crate) powers: BTreeMap<String, Vec<Quantity>>,
     /// Reasons that block a switch, by node.
     pub(crate) blocked: BTreeMap<String, Vec<String>>,
@@ -57,6 +63,8 @@ impl FakeLab {
             timelines: BTreeMap::new(),
             boots: BTreeMap::new(),
             facts: BTreeMap::new(),
+            networks: vec![network()],
+            leases: vec![lease(100, None), lease(111, Some("bld-011"))],
             powers: BTreeMap::new(),
             blocked: BTreeMap::new(),
             fault: None,
@@ -211,6 +219,28 @@ impl Lab for FakeLab {
         })
     }
 
+    fn networks(&self) -> Reply<'_, NetworkList> {
+        self.answer(|world| {
+            let networks = world.networks.clone();
+            Ok(NetworkList { lab: "asgard".to_owned(), at_ms: NOW_MS, networks })
+        })
+    }
+
+    fn leases<'a>(
+        &'a self,
+        network: Option<&'a str>,
+        mac: Option<&'a str>,
+    ) -> Reply<'a, LeaseList> {
+        self.answer(|world| {
+            let wanted = |lease: &&LeaseView| {
+                network.is_none_or(|network| lease.network == network)
+                    && mac.is_none_or(|mac| lease.mac == mac)
+            };
+            let leases = world.leases.iter().filter(wanted).cloned().collect();
+            Ok(LeaseList { lab: "asgard".to_owned(), at_ms: NOW_MS, leases, more: false })
+        })
+    }
+
     fn profiles(&self) -> Reply<'_, ProfileList> {
         self.answer(|_| Ok(ProfileList { profiles: profiles() }))
     }
@@ -267,6 +297,68 @@ impl Lab for FakeLab {
 
     fn changes(&self) -> broadcast::Receiver<Changed> {
         self.changes.subscribe()
+    }
+}
+
+/// A network with nothing wrong.
+pub(crate) fn network() -> NetworkView {
+    NetworkView {
+        name: "boot".to_owned(),
+        mode: "full".to_owned(),
+        subnet: "192.0.2.0/24".to_owned(),
+        server: "192.0.2.10".to_owned(),
+        interface: Some("eth1".to_owned()),
+        router: None,
+        ports: PortsView { dhcp: Some(67), proxy: Some(4011), tftp: 69, http: 8067 },
+        nodes: 18,
+        pool: Some(PoolView {
+            first: "192.0.2.200".to_owned(),
+            last: "192.0.2.249".to_owned(),
+            size: 50,
+            bound: 3,
+            taken: 0,
+        }),
+        dhcp: DhcpCountersView {
+            heard: 420,
+            offers: 120,
+            acks: 118,
+            naks: 1,
+            late_acks: 0,
+            dropped_discovers: 0,
+            dropped_requests: 0,
+        },
+        rivals: vec![],
+        findings: vec![],
+    }
+}
+
+pub(crate) fn rival(file: Option<&str>) -> RivalView {
+    RivalView {
+        server: "192.0.2.1".to_owned(),
+        mac: Some("02:5a:10:00:00:01".to_owned()),
+        file: file.map(ToOwned::to_owned),
+        at_ms: NOW_MS - 60_000,
+    }
+}
+
+pub(crate) fn finding() -> FindingView {
+    FindingView {
+        what: "the neighbour table of this machine holds 1,024 entries".to_owned(),
+        remedy: "raise net.ipv4.neigh.default.gc_thresh3".to_owned(),
+    }
+}
+
+pub(crate) fn lease(last: u8, node: Option<&str>) -> LeaseView {
+    LeaseView {
+        network: "boot".to_owned(),
+        address: format!("192.0.2.{last}"),
+        mac: format!("02:5a:10:00:00:{last:02x}"),
+        node: node.map(ToOwned::to_owned),
+        state: "bound".to_owned(),
+        since_ms: NOW_MS - 60_000,
+        until_ms: NOW_MS + 60_000,
+        host_name: "pi".to_owned(),
+        location: Some("192.0.2.254 eth1/7".to_owned()),
     }
 }
 

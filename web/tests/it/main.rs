@@ -12,6 +12,7 @@ mod fake;
 mod hostile;
 mod live;
 mod log_in;
+mod networks;
 mod pages;
 mod support;
 mod wall;
