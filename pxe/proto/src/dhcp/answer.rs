@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use model::{MacAddr, sighting::DhcpKind};
+use model::{MacAddr, boot::DhcpOption, sighting::DhcpKind};
 
 use super::{
     code, kind_code,
@@ -15,6 +15,31 @@ use super::{
 const NO_PXEDHCP: u8 = 176;
 /// What the reply says when the client is UEFI HTTP boot; it refuses offers without it.
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
+/// What a proxy's answer says to PXE firmware and iPXE; they pass over one without it.
+const PXE_CLIENT: &[u8] = b"PXEClient";
+/// Options that have a field of their own in [`Answer`], or none in an answer.
+const FIELDS: [u8; 20] = [
+    code::MESSAGE_TYPE,
+    code::SERVER_ID,
+    code::LEASE_TIME,
+    code::RENEWAL,
+    code::REBINDING,
+    code::SUBNET_MASK,
+    code::ROUTER,
+    code::DNS,
+    code::BOOT_FILE,
+    code::VENDOR_CLASS,
+    code::VENDOR,
+    code::IPXE,
+    code::HOST_NAME,
+    code::TEXT,
+    code::CLIENT_ID,
+    code::MACHINE_ID,
+    code::SUBNET_SELECTION,
+    code::RELAY,
+    code::OVERLOAD,
+    code::MAX_SIZE,
+];
 
 /// The boot file of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +72,8 @@ pub struct LeaseTimes {
 pub struct Answer {
     /// OFFER, ACK or NAK.
     pub kind: DhcpKind,
+    /// To a BOOTP client: an ACK without option 53 and all else that DHCP brought (RFC 1534, 2).
+    pub is_bootp: bool,
     /// Transaction id of the request.
     pub xid: u32,
     /// Hardware address of the client.
@@ -77,42 +104,59 @@ pub struct Answer {
     pub boot_file: Option<BootFile>,
     /// Option 60 = `HTTPClient`.
     pub http_client: bool,
+    /// Option 60 = `PXEClient`, with this option 43; empty: without.
+    pub pxe_client: Option<Vec<u8>>,
     /// Option 175.176 = 1.
     pub no_pxedhcp: bool,
     /// Option 61 of the request (RFC 6842).
     pub client_id: Option<Vec<u8>>,
     /// Option 97 of the request (RFC 4578, 2.3).
     pub machine_id: Option<Vec<u8>>,
+    /// Option 118 of the request (RFC 3011).
+    pub subnet_selection: Option<Ipv4Addr>,
     /// Option 82 of the request, unchanged.
     pub relay: Option<Vec<u8>>,
+    /// Options of no meaning to volund, of codes it does not set itself.
+    pub extra: Vec<DhcpOption>,
     /// Option 56: why, in a NAK.
     pub text: Option<String>,
 }
 
 impl Answer {
-    /// The datagram. `max_size` is what the client takes, IP and UDP headers included (option 57); what the
-    /// client can do without (host name, name servers, echoes) is dropped until it fits, in that order.
+    /// The datagram. `max_size` is what the client takes, IP and UDP headers included (option 57). What does not fit
+    /// is dropped from the least needed on; to a client that is named no boot file, fields `file` and `sname` carry
+    /// options before more than a name is dropped (RFC 2132, 9.3). Firmware is spared that: it looks for names there.
     #[must_use]
     pub fn encode(&self, max_size: u16) -> Vec<u8> {
-        const DISPENSABLE: [u8; 6] = [
-            code::HOST_NAME,
-            code::TEXT,
+        const FIRST_TO_GO: [u8; 2] = [code::HOST_NAME, code::TEXT];
+        const LAST_TO_GO: [u8; 5] = [
             code::DNS,
             code::MACHINE_ID,
             code::CLIENT_ID,
+            code::SUBNET_SELECTION,
             code::RELAY, // RFC 3046, 2.2: left out whole when it does not fit
         ];
         let budget = usize::from(max_size).saturating_sub(HEADERS);
+        let overloads = self.boot_file.is_none() && self.vendor_class().is_none();
+        let extra = self.extra.iter().rev().map(|option| option.code);
+        let mut to_go = FIRST_TO_GO.into_iter().chain(extra).chain(LAST_TO_GO);
+        let mut dropped = 0;
         let mut message = self.message();
-        let mut bytes = message.encode();
-        for code in DISPENSABLE {
+        loop {
+            let bytes = message.encode();
             if bytes.len() <= budget {
-                break;
+                return bytes;
             }
+            if overloads
+                && dropped >= FIRST_TO_GO.len()
+                && let Some(bytes) = message.encode_overloaded(budget)
+            {
+                return bytes;
+            }
+            let Some(code) = to_go.next() else { return bytes };
             message.options.remove(code);
-            bytes = message.encode();
+            dropped += 1;
         }
-        bytes
     }
 
     /// The frame, every option in it.
@@ -142,8 +186,10 @@ impl Answer {
         let seconds = |seconds: u32| seconds.to_be_bytes().to_vec();
         let lease = self.lease.map(|lease| lease.seconds);
         let dns: Vec<u8> = self.dns.iter().flat_map(|dns| dns.octets()).collect();
-        put(code::MESSAGE_TYPE, Some(vec![kind_code(self.kind)]));
-        put(code::SERVER_ID, Some(address(self.server_id)));
+        if !self.is_bootp {
+            put(code::MESSAGE_TYPE, Some(vec![kind_code(self.kind)]));
+            put(code::SERVER_ID, Some(address(self.server_id)));
+        }
         put(code::LEASE_TIME, lease.map(seconds));
         put(code::RENEWAL, lease.map(|lease| seconds(lease / 2)));
         put(code::REBINDING, lease.map(|lease| seconds(lease - lease / 8)));
@@ -151,13 +197,24 @@ impl Answer {
         put(code::ROUTER, self.router.map(address));
         put(code::DNS, (!dns.is_empty()).then_some(dns));
         put(code::BOOT_FILE, self.boot_file.as_ref().map(BootFile::option));
-        put(code::VENDOR_CLASS, self.http_client.then(|| HTTP_CLIENT.to_vec()));
+        put(code::VENDOR_CLASS, self.vendor_class().map(<[u8]>::to_vec));
+        put(code::VENDOR, self.pxe_client.clone().filter(|vendor| !vendor.is_empty()));
         put(code::IPXE, self.no_pxedhcp.then(|| vec![NO_PXEDHCP, 1, 1]));
         put(code::HOST_NAME, self.host_name.clone().map(String::into_bytes));
         put(code::TEXT, self.text.clone().map(String::into_bytes));
         put(code::CLIENT_ID, self.client_id.clone());
         put(code::MACHINE_ID, self.machine_id.clone());
+        put(code::SUBNET_SELECTION, self.subnet_selection.map(address));
+        for option in &self.extra {
+            put(option.code, Some(option.value.clone()));
+        }
         put(code::RELAY, self.relay.clone());
+    }
+
+    /// Option 60.
+    fn vendor_class(&self) -> Option<&'static [u8]> {
+        let pxe = self.pxe_client.is_some().then_some(PXE_CLIENT);
+        if self.http_client { Some(HTTP_CLIENT) } else { pxe }
     }
 
     /// Bytes in, answer out, as a client reads it: option 67 before field `file`.
@@ -175,8 +232,10 @@ impl Answer {
         let mut address = |code| options.address(code, &mut warnings);
         let text = |code| options.get(code).map(|text| String::from_utf8_lossy(text).into_owned());
         let bytes = |code| options.get(code).map(<[u8]>::to_vec);
+        let is_pxe = options.get(code::VENDOR_CLASS).is_some_and(|c| c.starts_with(PXE_CLIENT));
         Ok(Self {
             kind,
+            is_bootp: false,
             xid: message.xid,
             chaddr: message.chaddr,
             flags: message.flags,
@@ -186,6 +245,7 @@ impl Answer {
             giaddr: message.giaddr,
             server_id: address(code::SERVER_ID).ok_or(DecodeError::Kind)?,
             netmask: address(code::SUBNET_MASK),
+            subnet_selection: address(code::SUBNET_SELECTION),
             router: options.get(code::ROUTER).map(addresses).and_then(|list| list.first().copied()),
             dns: options.get(code::DNS).map(addresses).unwrap_or_default(),
             lease: options
@@ -194,6 +254,7 @@ impl Answer {
             host_name: text(code::HOST_NAME),
             boot_file: BootFile::read(options.get(code::BOOT_FILE), &message.file),
             http_client: options.get(code::VENDOR_CLASS) == Some(HTTP_CLIENT),
+            pxe_client: is_pxe.then(|| bytes(code::VENDOR).unwrap_or_default()),
             no_pxedhcp: options
                 .get(code::IPXE)
                 .is_some_and(|value| sub_options(value).any(|option| option == (NO_PXEDHCP, &[1]))),
@@ -201,6 +262,7 @@ impl Answer {
             machine_id: bytes(code::MACHINE_ID),
             relay: bytes(code::RELAY),
             text: text(code::TEXT),
+            extra: extra(&message),
         })
     }
 }
@@ -225,6 +287,12 @@ impl BootFile {
     }
 }
 
+/// The options of an answer that have no field of their own.
+fn extra(message: &Message) -> Vec<DhcpOption> {
+    let others = message.options.iter().filter(|(code, _)| !FIELDS.contains(code));
+    others.map(|(code, value)| DhcpOption { code, value: value.to_vec() }).collect()
+}
+
 /// A list of addresses; odd bytes at the end are dropped.
 fn addresses(value: &[u8]) -> Vec<Ipv4Addr> {
     value.as_chunks::<4>().0.iter().copied().map(Ipv4Addr::from).collect()
@@ -239,6 +307,7 @@ mod tests {
     fn offer() -> Answer {
         Answer {
             kind: DhcpKind::Offer,
+            is_bootp: false,
             xid: 3,
             chaddr: MacAddr([2, 0x5a, 0x10, 0, 0, 3]),
             flags: 0x8000,
@@ -254,10 +323,13 @@ mod tests {
             host_name: Some("bld-003".to_owned()),
             boot_file: Some(BootFile { name: "snponly.efi".to_owned(), ending: Ending::Zero }),
             http_client: false,
+            pxe_client: None,
             no_pxedhcp: true,
             client_id: Some(vec![1, 2]),
             machine_id: Some(vec![0; 17]),
+            subnet_selection: None,
             relay: Some(vec![1, 1, 7]),
+            extra: vec![],
             text: None,
         }
     }

@@ -6,7 +6,7 @@ use model::{MacAddr, sighting::DhcpKind};
 
 use super::{
     code, kind_of,
-    options::{Options, Warning},
+    options::{END, Options, Warning, write_one, written_length},
 };
 
 /// Bit of `flags` by which a client says that it can hear broadcasts only (RFC 2131, 2).
@@ -186,6 +186,54 @@ impl Message {
     /// 127 or an `sname` of more than 63 bytes is left empty rather than cut: a cut name is another name.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.encode_head();
+        out.extend(zero_ended::<64>(&self.sname));
+        out.extend(zero_ended::<128>(&self.file));
+        out.extend(COOKIE);
+        self.options.write(code::MESSAGE_TYPE, code::RELAY, &mut out);
+        out.resize(out.len().max(MIN_LENGTH), 0);
+        out
+    }
+
+    /// Message out in at most `budget` bytes, with options in fields `file` and `sname` as well (RFC 2132, 9.3), which
+    /// must be empty. Option 53 comes first and 82 last of those in the options field (RFC 3046, 2.1: relays look
+    /// nowhere else). `None` when they do not fit, or one is too long for any field.
+    pub(super) fn encode_overloaded(&self, budget: usize) -> Option<Vec<u8>> {
+        /// Before the options field, and in it: option 52 and END.
+        const TAKEN: usize = 240 + 3 + 1;
+        if !self.file.is_empty() || !self.sname.is_empty() {
+            return None;
+        }
+        let relay = self.options.get(code::RELAY);
+        let room = budget.checked_sub(TAKEN + relay.map_or(0, written_length))?;
+        let (mut area, mut file, mut sname) = (vec![], vec![], vec![]);
+        let kind = self.options.get(code::MESSAGE_TYPE).map(|kind| (code::MESSAGE_TYPE, kind));
+        let is_other =
+            |code: u8| ![code::MESSAGE_TYPE, code::RELAY, code::OVERLOAD].contains(&code);
+        let others = self.options.iter().filter(|(code, _)| is_other(*code));
+        for (code, value) in kind.into_iter().chain(others) {
+            let length = written_length(value);
+            let mut fields = [(&mut area, room), (&mut file, 127), (&mut sname, 63)];
+            let (field, _) = fields.iter_mut().find(|(f, room)| f.len() + length <= *room)?;
+            write_one(code, value, field);
+        }
+        let overload = u8::from(!file.is_empty()) | (u8::from(!sname.is_empty()) << 1);
+        write_one(code::OVERLOAD, &[overload], &mut area);
+        if let Some(relay) = relay {
+            write_one(code::RELAY, relay, &mut area);
+        }
+        area.push(END);
+        let mut out = self.encode_head();
+        out.extend(options_field::<64>(&sname));
+        out.extend(options_field::<128>(&file));
+        out.extend(COOKIE);
+        out.extend(area);
+        out.resize(out.len().max(MIN_LENGTH), 0);
+        Some(out)
+    }
+
+    /// The fixed fields before `sname`.
+    fn encode_head(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(MIN_LENGTH);
         let op = match self.op {
             Op::Request => 1,
@@ -200,11 +248,6 @@ impl Message {
         }
         out.extend(self.chaddr.octets());
         out.extend([0; 10]);
-        out.extend(zero_ended::<64>(&self.sname));
-        out.extend(zero_ended::<128>(&self.file));
-        out.extend(COOKIE);
-        self.options.write(code::MESSAGE_TYPE, code::RELAY, &mut out);
-        out.resize(out.len().max(MIN_LENGTH), 0);
         out
     }
 
@@ -218,6 +261,16 @@ impl Message {
 /// The bytes before the first zero.
 fn until_zero(field: &[u8]) -> Vec<u8> {
     field.iter().copied().take_while(|byte| *byte != 0).collect()
+}
+
+/// Options and END as a field of `N` bytes that they fit in; an empty one is all zeros.
+fn options_field<const N: usize>(options: &[u8]) -> [u8; N] {
+    let mut field = [0; N];
+    let end: &[u8] = if options.is_empty() { &[] } else { &[END] };
+    for (to, from) in field.iter_mut().zip(options.iter().chain(end)) {
+        *to = *from;
+    }
+    field
 }
 
 /// A text as a field of `N` bytes with at least one zero behind it, or an empty field when it does not fit.

@@ -1,11 +1,16 @@
 //! DHCPv4 (RFC 2131, 2132, 3046, 4578): codec, what a client says, what the server decides and answers.
 
+mod address;
 pub mod answer;
+mod boot_file;
 pub mod client;
+mod compose;
 pub mod decide;
 pub mod leases;
 pub mod message;
 pub mod options;
+mod place;
+mod proxy;
 pub mod relay;
 pub mod request;
 
@@ -20,7 +25,7 @@ pub use self::{
     answer::Answer,
     client::ClientMessage,
     decide::{Arrival, Decision, Destination, Outcome, Reply, ServerPort, decide},
-    leases::{Leases, Probed},
+    leases::{Leases, PoolUse, Probed},
     message::{BROADCAST, DecodeError, Message, Op},
     options::{Options, Warning},
     relay::RelayInfo,
@@ -37,6 +42,8 @@ pub mod code {
     pub const DNS: u8 = 6;
     /// Host name: bytes, not necessarily UTF-8.
     pub const HOST_NAME: u8 = 12;
+    /// Vendor-specific: PXE's sub-options, from and to whoever says `PXEClient`.
+    pub const VENDOR: u8 = 43;
     /// Requested address.
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// Lease time in seconds.
@@ -61,6 +68,8 @@ pub mod code {
     pub const VENDOR_CLASS: u8 = 60;
     /// Client identifier.
     pub const CLIENT_ID: u8 = 61;
+    /// Server name: firmware may take it for the TFTP server.
+    pub const TFTP_SERVER: u8 = 66;
     /// Boot file name.
     pub const BOOT_FILE: u8 = 67;
     /// User class (RFC 3004; iPXE sends it without the inner length).
@@ -73,6 +82,8 @@ pub mod code {
     pub const NETWORK_INTERFACE: u8 = 94;
     /// Client machine identifier: a zero byte and the SMBIOS UUID (RFC 4578, 2.3).
     pub const MACHINE_ID: u8 = 97;
+    /// Subnet selection (RFC 3011).
+    pub const SUBNET_SELECTION: u8 = 118;
     /// iPXE's own encapsulated options.
     pub const IPXE: u8 = 175;
 }

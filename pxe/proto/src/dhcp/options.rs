@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 /// No option: a filler byte (RFC 2132, 3.1).
 const PAD: u8 = 0;
 /// End of options (RFC 2132, 3.2).
-const END: u8 = 255;
+pub(super) const END: u8 = 255;
 
 /// Something in a message that is not as it should be, yet does not make the rest unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -142,6 +142,11 @@ pub(super) fn write_one(code: u8, value: &[u8], out: &mut Vec<u8>) {
         out.extend([code, u8::try_from(rest.len()).unwrap_or(u8::MAX)]);
         out.extend_from_slice(rest);
     }
+}
+
+/// Bytes [`write_one`] writes for a value.
+pub(super) fn written_length(value: &[u8]) -> usize {
+    value.len() + 2 * value.len().div_ceil(255).max(1)
 }
 
 /// Tag, length, value inside an option (43, 82, 175): what is damaged at the end is left out.

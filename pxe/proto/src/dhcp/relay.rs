@@ -10,6 +10,8 @@ use super::{
 
 /// Sub-option: the circuit the client hangs on, bytes of the relay's own making.
 const CIRCUIT_ID: u8 = 1;
+/// Sub-option: an address of the client's subnet, where that is not the relay's own (RFC 3527).
+const LINK_SELECTION: u8 = 5;
 /// Sub-option of no length: "answer to the port I asked from, not to 67".
 const SOURCE_PORT: u8 = 19;
 
@@ -61,6 +63,12 @@ impl RelayInfo {
             model::hex::encode(circuit)
         })
     }
+}
+
+/// The subnet the relay names apart from its own address; `None` when it names none, or not with four bytes.
+pub(super) fn link_selection(value: &[u8]) -> Option<Ipv4Addr> {
+    let (_, address) = sub_options(value).find(|(code, _)| *code == LINK_SELECTION)?;
+    <[u8; 4]>::try_from(address).ok().map(Ipv4Addr::from)
 }
 
 impl Message {

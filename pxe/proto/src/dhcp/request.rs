@@ -7,8 +7,8 @@ use model::{ClientArch, MacAddr, arch::ClientFamily, sighting::DhcpKind};
 use super::{
     code,
     message::{DecodeError, Message, Op},
-    options::Warning,
-    relay::RelayInfo,
+    options::{Warning, sub_options},
+    relay::{RelayInfo, link_selection},
 };
 use crate::ipxe::Stage;
 
@@ -22,8 +22,10 @@ const MOST_MAX_SIZE: u16 = 1472;
 /// A client's DHCP message, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Message type.
+    /// Message type; DISCOVER for BOOTP, which has none.
     pub kind: DhcpKind,
+    /// It has no option 53 at all: BOOTP (RFC 951, 1534).
+    pub is_bootp: bool,
     /// Transaction id.
     pub xid: u32,
     /// Hardware address: the key of everything we know about the client.
@@ -54,6 +56,13 @@ pub struct Request {
     pub relay: Option<Vec<u8>>,
     /// Option 82, read.
     pub relay_info: Option<RelayInfo>,
+    /// The address whose subnet the client wants to be on, when the relay says another than its own (option 82.5,
+    /// RFC 3527).
+    pub link_selection: Option<Ipv4Addr>,
+    /// The same, said by the client (option 118, RFC 3011).
+    pub subnet_selection: Option<Ipv4Addr>,
+    /// The entry of a PXE boot menu the client chose: option 43, sub-option 71 (PXE 2.1, 2.2).
+    pub menu_item: Option<[u8; 4]>,
     /// Who is asking.
     pub stage: Stage,
     /// What was wrong and did not matter.
@@ -77,14 +86,17 @@ impl Request {
         if message.op != Op::Request {
             return Err(DecodeError::Direction);
         }
-        let kind = message.kind().ok_or(DecodeError::Kind)?;
         let options = &message.options;
+        let is_bootp = options.get(code::MESSAGE_TYPE).is_none();
+        let kind = if is_bootp { Some(DhcpKind::Discover) } else { message.kind() };
+        let kind = kind.ok_or(DecodeError::Kind)?;
         let mut warnings = message.warnings.clone();
         let bytes = |code| options.get(code).map(<[u8]>::to_vec);
         let vendor_class = bytes(code::VENDOR_CLASS).unwrap_or_default();
         let max_size = options.fixed(code::MAX_SIZE, &mut warnings).map(u16::from_be_bytes);
         Ok(Self {
             kind,
+            is_bootp,
             xid: message.xid,
             chaddr: message.chaddr,
             flags: message.flags,
@@ -105,6 +117,9 @@ impl Request {
             machine_id: bytes(code::MACHINE_ID),
             relay: bytes(code::RELAY),
             relay_info: message.relay_info(),
+            link_selection: options.get(code::RELAY).and_then(link_selection),
+            subnet_selection: options.address(code::SUBNET_SELECTION, &mut warnings),
+            menu_item: options.get(code::VENDOR).and_then(menu_item),
             warnings,
         })
     }
@@ -141,12 +156,22 @@ impl Request {
     #[must_use]
     pub fn client(&self) -> String {
         match (self.stage, self.arch()) {
+            (Stage::System, _) if self.is_bootp => "BOOTP".to_owned(),
             (Stage::System, _) => String::new(),
             (Stage::Ipxe, _) => "iPXE".to_owned(),
             (Stage::CutDownIpxe, _) => "cut-down iPXE".to_owned(),
             (Stage::Pxe | Stage::HttpBoot, Some(arch)) => arch.to_string(),
             (Stage::Pxe | Stage::HttpBoot, None) => "firmware of no named architecture".to_owned(),
         }
+    }
+
+    /// What the client calls itself (option 12) for a person: lossy, without control characters, 64 characters at
+    /// most; empty when it says nothing.
+    #[must_use]
+    pub fn host_text(&self) -> String {
+        let text = String::from_utf8_lossy(self.host_name.as_deref().unwrap_or_default());
+        let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        text.trim_end_matches('\0').chars().take(64).map(visible).collect()
     }
 
     /// The relay for a timeline: giaddr and circuit id, if the message came through one.
@@ -161,6 +186,12 @@ impl Request {
                 .map_or_else(|| self.giaddr.to_string(), |text| format!("{} {text}", self.giaddr)),
         )
     }
+}
+
+/// Sub-option 71 of option 43: type and layer of the entry chosen from a boot menu.
+fn menu_item(vendor: &[u8]) -> Option<[u8; 4]> {
+    const MENU_ITEM: u8 = 71;
+    sub_options(vendor).find(|(code, _)| *code == MENU_ITEM)?.1.try_into().ok()
 }
 
 /// Whether an architecture is one of UEFI HTTP boot.
