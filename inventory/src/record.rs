@@ -4,8 +4,10 @@ use model::{Lease, NodeName, Sighting, UnixMillis, permit::AuditLine};
 use sqlx::AnyConnection;
 
 use crate::{
-    AttemptRow, BmcFact, NewFacts, PowerStateRow, Settled, StoreError, SwitchRow, TokenRow,
-    Transition, UserRow, Wish, account, assignment, attempt, audit, bmc_fact, facts, ids::Ids,
+    AttemptRow, BmcFact, LearntRow, NewFacts, PowerStateRow, Settled, StoreError, SwitchRow,
+    TokenRow, Transition, UserRow, Wish, account, assignment, attempt, audit, bmc_fact, facts,
+    ids::Ids,
+    learnt::{self, Subject},
     lease, power_state, sighting, switch,
 };
 
@@ -38,6 +40,10 @@ pub enum Record {
     Audit(AuditLine),
     /// Replaces what is known of a node's BMC.
     BmcFact(BmcFact),
+    /// Replaces what is known of a way a machine boots.
+    Learnt(LearntRow),
+    /// Forgets everything that was learnt of somebody.
+    Forgotten(Subject),
     /// Inserts an API token or replaces the one of that name.
     Token(TokenRow),
     /// Revokes a token.
@@ -70,6 +76,8 @@ pub(crate) async fn apply(
         Record::PowerState(row) => power_state::upsert(db, row).await,
         Record::Audit(line) => audit::append(db, &ids.next(), line).await,
         Record::BmcFact(row) => bmc_fact::upsert(db, row).await,
+        Record::Learnt(row) => learnt::upsert(db, row).await,
+        Record::Forgotten(subject) => learnt::forget(db, subject).await,
         Record::Token(row) => account::upsert_token(db, row).await,
         Record::TokenRevoked { name, at } => account::revoke_token(db, name, *at).await,
         Record::User(row) => account::upsert_user(db, row).await,
