@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api::{NodeDetail, NodeList, PhaseEvent, Problem};
+use api::{LeaseList, NodeDetail, NodeList, PhaseEvent, Problem};
 use model::NodeName;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
@@ -70,6 +70,21 @@ impl Client {
             url.query_pairs_mut().append_pair("nodes", hostlist);
         }
         self.ask(self.read_request(url), "list the nodes").await
+    }
+
+    /// `GET /api/v1/leases`, of one network and one hardware address where they are given.
+    pub(super) async fn leases(
+        &self,
+        network: Option<&str>,
+        mac: Option<&str>,
+    ) -> Result<Answer<LeaseList>, Trouble> {
+        let mut url = self.url("/api/v1/leases");
+        for (key, value) in [("network", network), ("mac", mac)] {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(key, value);
+            }
+        }
+        self.ask(self.read_request(url), "list the leases").await
     }
 
     /// `GET /api/v1/nodes/NAME/history`.

@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod history;
 mod image;
+mod networks;
 mod node;
 mod nodes;
 mod passwd;
@@ -95,6 +96,10 @@ enum Command {
     Doctor(Online<doctor::Args>),
     /// Show the phases of a node's switches, newest first
     History(Online<history::Args>),
+    /// List boot networks: how each is served, how full its pool is, what is wrong with it
+    Networks(Online<networks::NetworksArgs>),
+    /// List the addresses that were given away, and to whom
+    Leases(Online<networks::LeasesArgs>),
     /// List the profiles nodes can be switched to
     Profiles(Online<profiles::Args>),
     Check(check::Args),
@@ -165,6 +170,12 @@ fn carry_out(cli: Cli, terminal: &mut Terminal) -> Result<ExitCode, Trouble> {
         }
         Command::Doctor(Online { args, server }) => {
             online(async { doctor::run(args, &server.client()?, terminal).await })
+        }
+        Command::Networks(Online { args, server }) => {
+            online(async { networks::networks(args, &server.client()?, terminal).await })
+        }
+        Command::Leases(Online { args, server }) => {
+            online(async { networks::leases(args, &server.client()?, terminal).await })
         }
         Command::Profiles(Online { args, server }) => {
             online(async { profiles::run(args, &server.client()?, terminal).await })

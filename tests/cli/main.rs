@@ -5,7 +5,9 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod boots;
 mod fake;
+mod networks;
 mod samples;
 mod waiting;
 
