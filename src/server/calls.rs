@@ -2,7 +2,7 @@
 
 use std::{net::Ipv4Addr, sync::Arc};
 
-use model::{Ticket, agent};
+use model::{Sighting, Ticket, agent};
 use plan::{AgentSays, input::AgentAnswer, input::Refused};
 use profiles::{EngineHandle, Templates};
 use pxe::{AgentReply, BootCall, Document, SightingSink};
@@ -11,6 +11,8 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
+
+use super::console::Console;
 
 /// Longest nonce an agent may choose; ours has 32 digits. It is kept with the ticket.
 const MAX_NONCE: usize = 128;
@@ -22,6 +24,7 @@ pub(super) async fn answer_calls(
     mut calls: mpsc::Receiver<BootCall>,
     engine: EngineHandle,
     templates: Arc<Templates>,
+    console: Console,
 ) {
     let mut answers = JoinSet::new();
     loop {
@@ -29,7 +32,8 @@ pub(super) async fn answer_calls(
             call = calls.recv() => {
                 let Some(call) = call else { return };
                 let (engine, templates) = (engine.clone(), Arc::clone(&templates));
-                answers.spawn(async move { answer(call, &engine, &templates).await });
+                let console = console.clone();
+                answers.spawn(async move { answer(call, &engine, &templates, &console).await });
             }
             Some(ended) = answers.join_next() => {
                 // Whoever asked boots locally; the engine and everybody else go on.
@@ -41,19 +45,27 @@ pub(super) async fn answer_calls(
     }
 }
 
-/// Hands sightings to the engine, in their order, until the sink's owner stops.
-pub(super) async fn forward_sightings(sink: SightingSink, engine: EngineHandle) {
+/// Hands sightings to the engine, in their order, until the sink's owner stops; a copy of each goes to where is learnt
+/// from them. When that is behind, a copy is left out: a lesson more or less harms nobody.
+pub(super) async fn forward_sightings(
+    sink: SightingSink,
+    engine: EngineHandle,
+    learns: mpsc::Sender<Sighting>,
+) {
     loop {
-        engine.sighted(sink.recv().await).await;
+        let sighting = sink.recv().await;
+        if let Err(error) = learns.try_send(sighting.clone()) {
+            tracing::debug!(%error, "a sighting nobody learnt from");
+        }
+        engine.sighted(sighting).await;
     }
 }
 
-async fn answer(call: BootCall, engine: &EngineHandle, templates: &Templates) {
+async fn answer(call: BootCall, engine: &EngineHandle, templates: &Templates, console: &Console) {
     match call {
         BootCall::Boot { ask, reply } => while_awaited(reply, engine.boot(ask)).await,
-        BootCall::Choose { profile, reply, .. } => {
-            let why = format!("{profile} is not started from the console: ask an operator");
-            while_awaited(reply, std::future::ready(model::BootAnswer::Local { why })).await;
+        BootCall::Choose { ask, profile, reply } => {
+            while_awaited(reply, console.choose(ask, profile)).await;
         }
         BootCall::Document { ticket, name, from, reply } => {
             while_awaited(reply, document(engine, templates, ticket, name, from)).await;
@@ -81,7 +93,8 @@ async fn document(
 ) -> Result<Document, pxe::Refused> {
     let grant = engine.document(ticket, name, from).await;
     let grant = grant.map_err(|refused| pxe::Refused { why: sentence(refused).1 })?;
-    let text = templates.document(&grant.node, &grant.profile, &grant.name, &grant.ticket, grant.from);
+    let text =
+        templates.document(&grant.node, &grant.profile, &grant.name, &grant.ticket, grant.from);
     let text = text.map_err(|error| pxe::Refused { why: error.to_string() })?;
     let content_type = "text/plain; charset=utf-8".to_owned();
     Ok(Document { content_type, bytes: text.into_bytes() })

@@ -42,6 +42,7 @@ pub(super) struct LiveLab {
     pub(super) status: pxe::Status,
     pub(super) bound: BTreeMap<String, pxe::Bound>,
     pub(super) loops: pxe::BootLoops,
+    pub(super) learning: super::learning::Learning,
 }
 
 impl LiveLab {
@@ -383,7 +384,7 @@ fn text(refused: Refused) -> String {
     }
 }
 
-fn switch_id() -> SwitchId {
+pub(super) fn switch_id() -> SwitchId {
     let mut chance = [0; 5];
     getrandom::fill(&mut chance).expect("the kernel's random source answers once it is seeded");
     let UnixMillis(millis) = now();

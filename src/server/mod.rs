@@ -3,8 +3,10 @@
 mod access;
 mod boots;
 mod calls;
+mod console;
 mod doctor;
 mod lab;
+mod learning;
 mod lock;
 mod loops;
 mod networks;
@@ -39,6 +41,8 @@ use web::lab::Changed;
 
 use crate::config::{CipherSuite, Config, Network};
 
+use console::Console;
+use learning::Learning;
 pub use lock::StateLock;
 use packets::PacketFiles;
 use table::Table;
@@ -114,14 +118,20 @@ impl Server {
         let boards = Arc::new(ground.boards()?);
         let book = specs::boot_table(&ground.config, &http);
         let engine = ground.start_engine(&templates, book, &boards, &mut tasks, &stop).await?;
-        tasks.spawn(until(stop.clone(), calls::forward_sightings(sightings, engine.clone())));
+        let learning = ground.learning().await?;
+        let (learns, lessons) = mpsc::channel(SIGHTINGS);
+        tasks.spawn(until(stop.clone(), learning.clone().follow(lessons, engine.clone())));
+        let forwarding = calls::forward_sightings(sightings, engine.clone(), learns);
+        tasks.spawn(until(stop.clone(), forwarding));
         let files = ground.packet_files();
         tasks.spawn(until(stop.clone(), Arc::clone(&files).keep(packets)));
         let config = Arc::clone(&ground.config);
         tasks.spawn(until(stop.clone(), loops::follow(engine.clone(), config, loops.clone())));
         // Without a network nobody can ask, and the answering task would end at once.
         if !bound.is_empty() {
-            tasks.spawn(until(stop.clone(), calls::answer_calls(calls, engine.clone(), templates)));
+            let console = Console::new(ground.config.menu.clone(), engine.clone());
+            let answering = calls::answer_calls(calls, engine.clone(), templates, console);
+            tasks.spawn(until(stop.clone(), answering));
         }
         let changes = broadcast::channel(256).0;
         let latest = ground.start_sampler(&engine, &changes, &boards, &mut tasks, &stop);
@@ -141,6 +151,7 @@ impl Server {
             status,
             bound: bound.clone(),
             loops,
+            learning,
         };
         let app = web::App::new(Arc::new(lab), Arc::clone(&auth), hosts(operator));
         let serving = web::serve(listener, app, stop.clone());
@@ -273,6 +284,13 @@ impl Ground {
             }
         });
         Ok(handle)
+    }
+
+    async fn learning(&self) -> anyhow::Result<Learning> {
+        let (config, table) = (Arc::clone(&self.config), self.table.clone());
+        Learning::begin(config, table, self.store.clone(), self.writer.clone())
+            .await
+            .context("could not read what was learnt of machines")
     }
 
     fn boards(&self) -> anyhow::Result<BTreeMap<NodeName, Arc<Bmc>>> {

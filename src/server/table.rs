@@ -9,7 +9,8 @@ use model::{
 };
 use plan::{Engine, NodeState};
 
-/// Clones share it. The engine's world alone replaces it, so nothing is locked; readers never wait.
+/// Clones share it. The engine's world and what is learnt of machines change it, each its own part, by compare and
+/// swap: nothing is locked, readers never wait, and no change is lost.
 #[derive(Clone, Default)]
 pub(super) struct Table {
     pub(super) current: Arc<ArcSwap<BootTable>>,
@@ -58,17 +59,43 @@ impl Table {
 
     /// Replaces the entries of changed nodes. Most of what the engine tells changes none.
     pub(super) fn apply(&self, changes: &[(NodeState, BootIntent)]) {
-        let current = self.current.load();
-        let entries: Vec<BootEntry> = changes
-            .iter()
-            .filter_map(|(state, intent)| self.changed(&current, state, *intent))
-            .collect();
-        if entries.is_empty() {
-            return;
+        self.change(|table| {
+            let changed = changes.iter();
+            changed.filter_map(|(state, intent)| self.changed(table, state, *intent)).collect()
+        });
+    }
+
+    /// Replaces what is peculiar about booting a node.
+    pub(super) fn set_traits(
+        &self,
+        node: &NodeName,
+        change: impl FnOnce(BootTraits) -> BootTraits + Clone,
+    ) {
+        self.change(|table| {
+            let old = table.by_node.get(node).map(|old| BootEntry::clone(old));
+            let new = old.map(|old| {
+                let traits = (change.clone())(old.traits.clone());
+                (BootEntry { traits, ..old.clone() }, old)
+            });
+            new.into_iter().filter(|(new, old)| new != old).map(|(new, _)| new).collect()
+        });
+    }
+
+    /// Replaces entries. `entries` may be asked again, of a later table, when somebody else was faster.
+    fn change(&self, entries: impl Fn(&BootTable) -> Vec<BootEntry>) {
+        loop {
+            let current = self.current.load_full();
+            let entries = entries(&current);
+            if entries.is_empty() {
+                return;
+            }
+            let mut table = BootTable::clone(&current);
+            entries.into_iter().for_each(|entry| table.insert(entry));
+            let before = self.current.compare_and_swap(&current, Arc::new(table));
+            if Arc::ptr_eq(&before, &current) {
+                return;
+            }
         }
-        let mut table = BootTable::clone(&current);
-        entries.into_iter().for_each(|entry| table.insert(entry));
-        self.current.store(Arc::new(table));
     }
 
     /// The node's entry as it is to be, if that is another one than `table` has.
