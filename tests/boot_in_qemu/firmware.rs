@@ -1,102 +1,9 @@
 //! Every firmware that can be had without hardware, one boot each, by `volund serve`: too long for the ordinary run, so
 //! `tests/nightly/firmware.sh` asks for these. Each prints its row: name, result, seconds, what was seen.
 
-use std::{
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
 
-use model::{Sighted, Sighting, UnixMillis};
-
-use crate::{
-    capture_agrees, plain_rom,
-    segment::{Machine, Segment},
-    sightings,
-};
-
-/// Longest boot, power-on to the last thing a row waits for, on two busy cores without KVM.
-const BOUND: &str = "4m";
-
-/// One row of the matrix.
-struct Row {
-    machine: Machine,
-    /// What it is switched to.
-    profile: &'static str,
-    /// Parts of lines of its timeline that have to be there, in this order.
-    story: Vec<&'static str>,
-    /// What its console has to show at last, when no agent can say that the kernel runs.
-    console: Option<&'static str>,
-}
-
-impl Row {
-    /// A row that ends with the agent's report.
-    fn inspected(machine: Machine, story: &[&'static str]) -> Self {
-        Self { machine, profile: "inspect", story: story.to_vec(), console: None }
-    }
-
-    /// Boots once, holds the timeline against the wire and the row's story against the timeline, prints the row.
-    fn prove(self) {
-        let machine = &self.machine;
-        let Some(segment) = Segment::up(machine) else {
-            println!("ROW {} | not proved | - | something is missing here", machine.name);
-            return;
-        };
-        let begun = Instant::now();
-        segment.volund(&[
-            "switch",
-            machine.name,
-            self.profile,
-            "--yes",
-            "--wait",
-            "--timeout",
-            BOUND,
-        ]);
-        let took = begun.elapsed();
-        if let Some(text) = self.console {
-            segment.console_shows(machine.name, text, Duration::from_secs(60));
-        }
-        let (dir, capture) = segment.down();
-        let sightings = sightings(&dir, machine.name);
-        let told: Vec<String> =
-            sightings.iter().map(|sighting| sighting.what.to_string()).collect();
-        let mut rest = told.iter();
-        for part in &self.story {
-            assert!(
-                rest.any(|line| line.contains(part)),
-                "{}: no {part:?} in its place:\n{}",
-                machine.name,
-                told.join("\n")
-            );
-        }
-        capture_agrees(&capture, &sightings, machine);
-        let seen = summary(&sightings);
-        println!("ROW {} | passes | {} | {seen}", machine.name, took.as_secs());
-    }
-}
-
-/// The boot in one line: each step once, with the seconds since the first packet.
-fn summary(sightings: &[Sighting]) -> String {
-    let first = sightings.first().map_or(UnixMillis(0), |sighting| sighting.at);
-    let mut steps: Vec<(String, i64)> = Vec::new();
-    for Sighting { at, what, .. } in sightings {
-        let step = match what {
-            Sighted::DhcpIn { client, proxy, .. } if !client.is_empty() => {
-                format!("{client}{}", if *proxy { " on 4011" } else { "" })
-            }
-            Sighted::Rival { server, .. } => format!("beside {server}"),
-            Sighted::TftpDone { file, .. } => format!("TFTP {file}"),
-            Sighted::HttpDone { path, status: 200, .. } if !path.starts_with("/agent") => {
-                format!("HTTP {path}")
-            }
-            Sighted::Agent { verb } if verb == "report" => "agent's report".to_owned(),
-            _ => continue,
-        };
-        if !steps.iter().any(|(earlier, _)| *earlier == step) {
-            steps.push((step, (at.0 - first.0) / 1_000));
-        }
-    }
-    steps.iter().map(|(step, at)| format!("{step} ({at} s)")).collect::<Vec<_>>().join(" → ")
-}
+use crate::{plain_rom, row::Row, segment::Machine};
 
 /// What `tests/nightly/firmware-files.sh` fetched.
 fn fetched(name: &str) -> PathBuf {
@@ -113,7 +20,7 @@ fn http_only() -> String {
 
 /// Loaders of a newer iPXE, ARM's among them.
 fn newer_ipxe(mut machine: Machine) -> Machine {
-    let dir = fetched("ipxe");
+    let dir = fetched("loaders");
     machine.tables = format!(
         "{}[loaders]\ndir = \"{}\"\nefi_arm64 = \"ipxe-arm64.efi\"\n",
         machine.tables,
@@ -142,36 +49,67 @@ fn arm64_row(machine: Machine, story: &[&'static str]) -> Row {
     Row { machine, profile: "arm", story, console: Some("Booting Linux on physical CPU") }
 }
 
+/// A ROM without iPXE.
+fn plain_bios(name: &'static str) -> Machine {
+    let mut machine = Machine::plain(name, "bios");
+    let words = plain_rom::arguments(&machine.sockets());
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    machine.twin = format!("rom = \"\"\nargs = [{}]\n", words.join(", "));
+    machine.needs.push("/usr/lib/ipxe/ipxe.lkrn".into());
+    machine
+}
+
+fn uefi_over_http(name: &'static str) -> Machine {
+    Machine { twin: http_only(), ..Machine::plain(name, "uefi") }
+}
+
+/// Firmware that starts nothing unsigned, and Debian's signed shim and GRUB for it.
+fn secure(name: &'static str) -> Machine {
+    let mut machine = Machine::plain(name, "uefi-secure");
+    let (shim, grub) = (fetched("shimx64.efi.signed"), fetched("grubnetx64.efi.signed"));
+    machine.node = "secure_boot = true\n".to_owned();
+    machine.tables =
+        format!("[secure_boot]\nshim = \"{}\"\ngrub = \"{}\"\n", shim.display(), grub.display());
+    machine.needs.extend([shim, grub, "/usr/share/OVMF/OVMF_VARS_4M.ms.fd".into()]);
+    machine
+}
+
+/// A plain ROM that is given pxelinux. Its module is served because it stands behind it in the ladder of loaders.
+fn pxelinux(name: &'static str) -> Machine {
+    let mut machine = plain_bios(name);
+    let dir = fetched("loaders");
+    machine.tables = format!(
+        "[loaders]\ndir = \"{}\"\nbios = [\"pxelinux.0\", \"ldlinux.c32\"]\n",
+        dir.display()
+    );
+    machine.needs.extend([dir.join("pxelinux.0"), dir.join("ldlinux.c32")]);
+    machine
+}
+
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_bios_with_ipxe_in_rom() {
-    let machine = Machine::plain("bios-rom", "bios");
-    let story = ["iPXE", "HTTP GET /boot.ipxe", "kernel /i/inspect/kernel", "agent: report"];
-    Row::inspected(machine, &story).prove();
+    Row::inspected(Machine::plain("bios-rom", "bios"), &FROM_ROM).prove();
 }
 
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_bios_with_a_plain_rom() {
-    let mut machine = Machine::plain("bios-plain", "bios");
-    let words = plain_rom::arguments(&machine.sockets());
-    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-    machine.twin = format!("rom = \"\"\nargs = [{}]\n", words.join(", "));
-    machine.needs.push("/usr/lib/ipxe/ipxe.lkrn".into());
-    let story = [
-        "TFTP sent undionly.kpxe",
-        "iPXE",
-        "HTTP GET /boot.ipxe",
-        "kernel /i/inspect/kernel",
-        "agent: report",
-    ];
-    Row::inspected(machine, &story).prove();
+    Row::inspected(plain_bios("bios-plain"), &FROM_PLAIN_ROM).prove();
 }
 
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_uefi_over_pxe() {
     Row::inspected(Machine::plain("uefi-pxe", "uefi"), &OVER_TFTP).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_uefi_over_pxe_without_router_advertisements() {
+    let mut machine = Machine::plain("uefi-no-ra", "uefi");
+    machine.network = "router_advertisements = false\n".to_owned();
+    Row::inspected(machine, &OVER_TFTP).prove();
 }
 
 #[test]
@@ -183,39 +121,114 @@ fn firmware_uefi_over_pxe_with_a_newer_ipxe() {
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_uefi_over_http() {
-    let mut machine = Machine::plain("uefi-http", "uefi");
-    machine.twin = http_only();
-    Row::inspected(machine, &OVER_HTTP).prove();
+    Row::inspected(uefi_over_http("uefi-http"), &OVER_HTTP).prove();
 }
 
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_arm64_over_pxe() {
-    let story =
-        ["TFTP sent ipxe-arm64.efi", "HTTP GET /boot.ipxe", "kernel /i/arm/kernel fetched whole"];
-    arm64_row(arm64("arm64-pxe"), &story).prove();
+    arm64_row(arm64("arm64-pxe"), &ARM_OVER_TFTP).prove();
 }
 
 #[test]
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_arm64_over_http() {
-    let mut machine = arm64("arm64-http");
-    machine.twin = http_only();
-    let story = ["ipxe-arm64.efi 200", "HTTP GET /boot.ipxe", "kernel /i/arm/kernel fetched whole"];
-    arm64_row(machine, &story).prove();
+    arm64_row(Machine { twin: http_only(), ..arm64("arm64-http") }, &ARM_OVER_HTTP).prove();
 }
 
-const OVER_TFTP: [&str; 5] = [
-    "TFTP sent snponly.efi",
-    "iPXE",
-    "HTTP GET /boot.ipxe",
-    "kernel /i/inspect/kernel fetched whole",
-    "agent: report",
-];
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_secure_boot() {
+    Row::inspected(secure("secure"), &SIGNED).prove();
+}
 
-const OVER_HTTP: [&str; 4] = [
-    "snponly.efi 200",
-    "HTTP GET /boot.ipxe",
-    "kernel /i/inspect/kernel fetched whole",
-    "agent: report",
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_bios_with_pxelinux() {
+    let story = ["pxelinux.0", "ldlinux.c32", "pxelinux.cfg/", KERNEL, REPORT];
+    Row::inspected(pxelinux("bios-pxelinux"), &story).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_bios_with_ipxe_in_rom() {
+    let machine = Machine::plain("p-bios-rom", "bios").beside(RESERVED);
+    Row::inspected(machine, &FROM_ROM).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_bios_with_a_plain_rom() {
+    Row::inspected(plain_bios("p-bios-plain").beside(RESERVED), &FROM_PLAIN_ROM).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_uefi_over_pxe() {
+    let machine = Machine::plain("p-uefi-pxe", "uefi").beside(RESERVED);
+    Row::inspected(machine, &PROXY_OVER_TFTP).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_uefi_over_http() {
+    Row::inspected(uefi_over_http("p-uefi-http").beside(RESERVED), &OVER_HTTP).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_arm64_over_pxe() {
+    arm64_row(arm64("p-arm64-pxe").beside(RESERVED), &ARM_OVER_TFTP).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_secure_boot() {
+    Row::inspected(secure("p-secure").beside(RESERVED), &SIGNED).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_uefi_at_an_address_nobody_told_volund() {
+    let mut machine = Machine::plain("p-uefi-free", "uefi").beside("192.0.2.77");
+    machine.address = None;
+    machine.node = "network = \"boot\"\n".to_owned();
+    Row::inspected(machine, &PROXY_OVER_TFTP).prove();
+}
+
+#[test]
+#[ignore = "nightly: tests/nightly/firmware.sh"]
+fn firmware_proxy_bios_at_another_address_than_volund_was_told() {
+    let machine = Machine::plain("p-bios-other", "bios").beside("192.0.2.78");
+    Row::inspected(machine, &FROM_ROM).prove();
+}
+
+/// What the other server gives is what volund was told.
+const RESERVED: &str = "192.0.2.11";
+
+const KERNEL: &str = "kernel /i/inspect/kernel fetched whole";
+const ARM_KERNEL: &str = "kernel /i/arm/kernel fetched whole";
+const REPORT: &str = "agent: report";
+const SCRIPT: &str = "HTTP GET /boot.ipxe 200";
+
+const FROM_ROM: [&str; 4] = ["from iPXE", SCRIPT, KERNEL, REPORT];
+const FROM_PLAIN_ROM: [&str; 6] =
+    ["from x86 BIOS", "TFTP sent undionly.kpxe", "from iPXE", SCRIPT, KERNEL, REPORT];
+const OVER_TFTP: [&str; 6] =
+    ["from x86-64 UEFI", "TFTP sent snponly.efi", "from iPXE", SCRIPT, KERNEL, REPORT];
+const PROXY_OVER_TFTP: [&str; 6] = [
+    "DHCP OFFER 0.0.0.0, boot file snponly.efi",
+    "TFTP sent snponly.efi",
+    "from iPXE",
+    SCRIPT,
+    KERNEL,
+    REPORT,
 ];
+const OVER_HTTP: [&str; 5] =
+    ["from x86-64 UEFI HTTP", "HTTP GET /snponly.efi 200", SCRIPT, KERNEL, REPORT];
+const ARM_OVER_TFTP: [&str; 5] =
+    ["from arm64 UEFI", "TFTP sent ipxe-arm64.efi", "from iPXE", SCRIPT, ARM_KERNEL];
+const ARM_OVER_HTTP: [&str; 4] =
+    ["from arm64 UEFI HTTP", "HTTP GET /ipxe-arm64.efi 200", SCRIPT, ARM_KERNEL];
+const SIGNED: [&str; 5] =
+    ["TFTP sent shimx64.efi", "TFTP sent grubx64.efi", "grub.cfg", KERNEL, REPORT];

@@ -3,6 +3,7 @@
 use std::{
     env,
     fs::{self, File},
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -22,8 +23,8 @@ pub(crate) struct Machine {
     /// As the twin has it: `bios`, `uefi`, `uefi-secure`, `uefi-arm64`.
     pub(crate) firmware: &'static str,
     pub(crate) mac: &'static str,
-    /// The address volund's configuration has for it.
-    pub(crate) address: &'static str,
+    /// The address volund's configuration has for it, if it has one.
+    pub(crate) address: Option<&'static str>,
     pub(crate) bmc_port: u16,
     /// Lines of its table in the twin's configuration.
     pub(crate) twin: String,
@@ -46,7 +47,7 @@ impl Machine {
             name,
             firmware,
             mac: "52:54:00:00:01:01",
-            address: "192.0.2.11",
+            address: Some("192.0.2.11"),
             bmc_port: 6231,
             twin: String::new(),
             node: String::new(),
@@ -57,6 +58,13 @@ impl Machine {
         }
     }
 
+    /// The same machine where another server owns the addresses, and gives it this one.
+    pub(crate) fn beside(mut self, address: &'static str) -> Self {
+        self.network.push_str("dhcp = \"proxy\"\n");
+        self.neighbour = Some(address);
+        self
+    }
+
     /// How volund's configuration calls its firmware.
     fn boot_mode(&self) -> &'static str {
         if self.firmware == "bios" { "bios" } else { "uefi" }
@@ -64,7 +72,7 @@ impl Machine {
 
     /// The address it has on the wire.
     pub(crate) fn address(&self) -> &'static str {
-        self.neighbour.unwrap_or(self.address)
+        self.neighbour.or(self.address).expect("a machine has an address of one of the two")
     }
 
     /// Where the sockets of the segment and of its machines are. A socket's name has at most 107 bytes, and target
@@ -159,11 +167,14 @@ impl Segment {
         let image = payload::agent_image();
         let live = payload::live_initrd(image, &self.dir);
         let (dir, name) = (self.dir.display(), machine.name);
-        fs::write(self.dir.join("bmc.password"), "quiet-raven-7").unwrap();
+        let secret = self.dir.join("bmc.password");
+        fs::write(&secret, "quiet-raven-7").unwrap();
+        fs::set_permissions(secret, fs::Permissions::from_mode(0o600)).unwrap();
         let (kernel, initrd, live) =
             (image.kernel.display(), image.initrd.display(), live.display());
         let Machine { mac, address, bmc_port, firmware, node, network, tables, .. } = machine;
         let boot_mode = machine.boot_mode();
+        let address = address.map(|address| format!("address = {address:?}")).unwrap_or_default();
         let lab = format!(
             r#"schema = 1
 [lab]
@@ -196,7 +207,7 @@ timeouts = {{ soft_off = "10s", off_settle = "1s" }}
 [[node]]
 name = "{name}"
 macs = ["{mac}"]
-address = "{address}"
+{address}
 boot_mode = "{boot_mode}"
 bmc = {{ kind = "ipmi", address = "127.0.0.1", port = {bmc_port}, user = "volund", secret = "file:{dir}/bmc.password" }}
 {node}

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Fetches what the rows of firmware.sh boot and no package of the ordinary tests has, into target/firmware-files:
-#   ipxe/          iPXE of Debian 13: the first package with a loader for ARM
+#   loaders/       iPXE of Debian 13, the first package with a loader for ARM; pxelinux with the module it needs
 #   vmlinuz-arm64  a kernel for ARM
-#   shim, grub     Debian's loaders for Secure Boot, signed
-#   pxelinux.0, ldlinux.c32
+#   shimx64.efi.signed, grubnetx64.efi.signed
 # Packages are unpacked, not installed: other releases, other architectures, and no boot loader of this machine is touched.
 # What is there already is kept. Needs the Debian mirror and Debian's archive keys.
 set -euo pipefail
@@ -12,7 +11,7 @@ out=$PWD/target/firmware-files
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 [ -e "$out/complete" ] && exit 0
 rm -rf "$out"
-mkdir -p "$out/apt/lists/partial" "$out/apt/cache/archives/partial" "$out/debs" "$out/tree" "$out/ipxe"
+mkdir -p "$out/apt/lists/partial" "$out/apt/cache/archives/partial" "$out/debs" "$out/tree" "$out/loaders"
 # A list, a state and a cache of its own: the system's apt knows nothing of it.
 touch "$out/apt/status"
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -37,9 +36,9 @@ for deb in *.deb; do
   esac
 done
 cd "$out"
-cp tree/usr/lib/ipxe/*.{efi,kpxe} ipxe/
+cp tree/usr/lib/ipxe/*.{efi,kpxe} loaders/
 cp tree/boot/vmlinuz-*-arm64 vmlinuz-arm64
 cp tree/usr/lib/shim/shimx64.efi.signed tree/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed .
-cp tree/usr/lib/PXELINUX/pxelinux.0 tree/usr/lib/syslinux/modules/bios/ldlinux.c32 .
+cp tree/usr/lib/PXELINUX/pxelinux.0 tree/usr/lib/syslinux/modules/bios/ldlinux.c32 loaders/
 rm -rf apt debs tree
 touch complete

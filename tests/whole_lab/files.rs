@@ -40,7 +40,7 @@ impl Rig {
 
     fn lab_toml(&self, setup: &Setup, operator: &str) -> String {
         let (dir, octet, timeouts) = (self.dir.display(), self.octet, setup.timeouts);
-        let network = setup.network;
+        let network = setup.network.replace("OCTET", &octet.to_string());
         let (enclosure, bays) = (&self.lab.enclosure, setup.bays.max(16));
         let [dhcp, tftp, http] = PORTS;
         let profile = |name: &str, rest: &str| {

@@ -20,6 +20,8 @@ use crate::{
     wire,
 };
 
+/// In place of 4011, which needs no rights but may be taken.
+const PROXY_PORT: u16 = 6_011;
 /// Longer than the test: the blades never come to ask by themselves.
 const NEVER: Duration = Duration::from_secs(3_600);
 
@@ -41,6 +43,16 @@ const CLIENTS: [(&str, Speaks, u16, &str); 9] = [
 #[tokio::test]
 async fn every_file_a_reply_or_script_names_is_served_where_addresses_are_reserved() {
     prove("dhcp = \"reserved\"", false).await;
+}
+
+#[tokio::test]
+async fn every_file_a_reply_or_script_names_is_served_where_others_get_addresses_of_a_pool() {
+    prove("dhcp = \"full\"\npool = \"127.0.OCTET.100-127.0.OCTET.150\"", false).await;
+}
+
+#[tokio::test]
+async fn every_file_a_reply_or_script_names_is_served_beside_another_server() {
+    prove("dhcp = \"proxy\"\nproxy_port = 6011", true).await;
 }
 
 async fn prove(network: &'static str, proxy: bool) {
@@ -87,28 +99,47 @@ impl Client<'_> {
     /// Asks DHCP, through the lab's relay as far as addresses go; gives the boot file that was named.
     async fn asks(&self, message: impl Fn(DhcpKind, u32) -> ClientMessage) -> String {
         let discover = message(DhcpKind::Discover, 0x0102_0304);
-        let offer = self.exchange(discover.clone()).await;
+        let offer = self.relayed(&discover).await;
         assert_eq!(offer.kind(), Some(DhcpKind::Offer), "{}", self.what);
         if self.proxy {
             assert_eq!(offer.yiaddr, Ipv4Addr::UNSPECIFIED, "{}: a proxy gives none", self.what);
-            return self.file(&offer);
+            let request = ClientMessage {
+                ciaddr: self.blade.address,
+                ..message(DhcpKind::Request, 0x0506_0708)
+            };
+            let ack = self.on_4011(&request).await;
+            assert_eq!(ack.kind(), Some(DhcpKind::Ack), "{}", self.what);
+            let (offered, told) = (self.file(&offer), self.file(&ack));
+            assert!(offered.is_empty() || offered == told, "{}: {offered}, {told}", self.what);
+            return told;
         }
         assert_eq!(offer.yiaddr, self.blade.address, "{}", self.what);
-        let ack = self.exchange(discover.selecting(offer.yiaddr, offer.siaddr)).await;
+        let ack = self.relayed(&discover.selecting(offer.yiaddr, offer.siaddr)).await;
         assert_eq!(ack.kind(), Some(DhcpKind::Ack), "{}", self.what);
         assert_eq!(self.file(&offer), self.file(&ack), "{}", self.what);
         self.file(&ack)
     }
 
-    async fn exchange(&self, message: ClientMessage) -> Message {
+    /// Through the lab's relay.
+    async fn relayed(&self, message: &ClientMessage) -> Message {
         let relay = Ipv4Addr::new(127, 0, self.rig.octet, 200);
-        let socket = UdpSocket::bind((relay, 0)).await.unwrap();
         let info = RelayInfo { circuit_id: Some(b"1".to_vec()), source_port: true };
         let sent = message.message().through_relay(relay, &info);
+        self.exchange(&sent, relay, self.rig.dhcp_port()).await
+    }
+
+    /// As a client asks a boot server that is no DHCP server (PXE 2.1): with the address it has.
+    async fn on_4011(&self, message: &ClientMessage) -> Message {
+        let server = SocketAddr::from((server(self.rig).unwrap(), PROXY_PORT));
+        self.exchange(&message.message(), self.blade.address, server).await
+    }
+
+    async fn exchange(&self, sent: &Message, from: Ipv4Addr, to: SocketAddr) -> Message {
+        let socket = UdpSocket::bind((from, 0)).await.unwrap();
         let mut buffer = [0; 2048];
         // Loopback loses nothing, but a queue that is full for a moment does.
         for _try in 0..5 {
-            socket.send_to(&sent.encode(), self.rig.dhcp_port()).await.unwrap();
+            socket.send_to(&sent.encode(), to).await.unwrap();
             let wait = Duration::from_secs(2);
             if let Ok(answer) = timeout(wait, socket.recv_from(&mut buffer)).await {
                 let answer = Message::decode(&buffer[..answer.unwrap().0]).unwrap();
@@ -116,7 +147,7 @@ impl Client<'_> {
                 return answer;
             }
         }
-        panic!("{}: no answer to {:?}\n{}", self.what, message.kind, self.rig.log_text());
+        panic!("{}: no answer to {:?}\n{}", self.what, sent.kind(), self.rig.log_text());
     }
 
     /// What a reply names: in option 67, and the same in `file` where both are there.

@@ -56,7 +56,7 @@ pub(crate) struct Setup {
     pub(crate) wrong_password: &'static [u8],
     /// A bay whose BMC has no power meter.
     pub(crate) no_meter: Option<u8>,
-    /// More lines of the network's table.
+    /// More lines of the network's table; `OCTET` stands for the lab's own third octet.
     pub(crate) network: &'static str,
     /// What volund logs.
     pub(crate) log: &'static str,
