@@ -3,6 +3,7 @@
 mod dhcp;
 mod files;
 mod foreign;
+mod generated;
 mod http;
 mod tftp;
 mod tftp_clients;

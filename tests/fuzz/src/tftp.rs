@@ -1,8 +1,13 @@
 //! TFTP packets, and a read transfer whose client sends what it likes.
 
-use std::{hint::black_box, time::Duration};
+use std::{collections::BTreeMap, hint::black_box, net::Ipv4Addr, time::Duration};
 
-use pxe_proto::tftp::{Granted, Limits, Packet, ReadTransfer, Transmit, Wrap};
+use model::{BootEntry, BootIntent, MacAddr, boot::BootTraits};
+use pxe_proto::{
+    generated::generated,
+    path::{find_file, tftp_name},
+    tftp::{Granted, Limits, Packet, ReadTransfer, Transmit, Wrap},
+};
 
 use super::input::Input;
 
@@ -12,7 +17,11 @@ pub(super) fn packet(data: &[u8]) {
     assert_eq!(Packet::decode(&packet.encode()).as_ref(), Ok(&packet));
     if let Packet::Read(request) = &packet {
         black_box(request.is_octet());
-        let granted = Granted::negotiate(&request.options, 4_096, Limits::default().within(1_500, None));
+        if let Some(name) = tftp_name(request.file) {
+            named(&name);
+        }
+        let granted =
+            Granted::negotiate(&request.options, 4_096, Limits::default().within(1_500, None));
         assert!((8..=1_468).contains(&granted.blksize), "{granted:?}");
         assert!((1..=64).contains(&granted.windowsize), "{granted:?}");
         let window = u32::from(granted.windowsize) * (u32::from(granted.blksize) + 4);
@@ -20,6 +29,28 @@ pub(super) fn packet(data: &[u8]) {
         if let Some(oack) = &granted.oack {
             assert!(matches!(Packet::decode(oack), Ok(Packet::OptionAck(_))), "{oack:?}");
         }
+    }
+}
+
+/// A name only ever means a file of the table, or a text for one of the node's own MACs.
+fn named(name: &str) {
+    let files = BTreeMap::from(
+        ["snponly.efi", "debian/grubx64.efi", "/i/inspect/kernel"]
+            .map(|name| (name.to_owned(), ())),
+    );
+    if let Some((found, ())) = find_file(&files, name) {
+        assert!(files.contains_key(found), "{found}");
+    }
+    let entry = BootEntry {
+        node: "bld-001".parse().expect("a good name"),
+        macs: vec![MacAddr([2, 0, 0, 0, 0, 1])],
+        address: Ipv4Addr::new(192, 0, 2, 17),
+        intent: BootIntent::Ask,
+        attempt: None,
+        traits: BootTraits::default(),
+    };
+    if let Some((_, mac)) = generated(name, &entry, entry.address) {
+        assert!(entry.macs.contains(&mac), "{mac}");
     }
 }
 
@@ -38,6 +69,8 @@ pub(super) fn transfer(data: &[u8]) {
     while !input.is_empty() {
         run.now += Duration::from_millis(input.u8().into());
         match Packet::decode(input.piece()) {
+            // On the transfer's own port it means nothing; here it stands for the same request on port 69.
+            Ok(Packet::Read(_)) => run.transfer.handle_repeated_request(run.now),
             Ok(packet) => run.transfer.handle_packet(run.now, &packet),
             Err(_) => run.transfer.handle_timeout(run.now),
         }
