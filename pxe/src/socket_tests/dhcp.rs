@@ -104,6 +104,30 @@ async fn a_storm_of_an_unknown_machine_is_silence_and_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_wants_its_answers_late_holds_up_nobody() {
+    let lab = Lab::start();
+    lab.change_entry(|entry| entry.traits.answer_delay_ms = 500);
+    let quick = MacAddr([2, 0x5a, 0x10, 0, 0, 4]);
+    lab.change(|table| {
+        let mut entry = (*table.by_mac[&MAC]).clone();
+        entry.node = "bld-004".parse().unwrap();
+        (entry.macs, entry.address) = (vec![quick], Ipv4Addr::new(127, 77, 0, 14));
+        entry.traits.answer_delay_ms = 0;
+        table.insert(entry);
+    });
+    let relay = Relay::new(&lab);
+    relay.send(
+        &ClientMessage::pxe(DhcpKind::Request, 1, MAC, ClientArch(0)).selecting(NODE, SERVER),
+    );
+    relay.send(&ClientMessage::pxe(DhcpKind::Discover, 2, MAC, ClientArch(0)));
+    relay.send(&ClientMessage::pxe(DhcpKind::Discover, 3, quick, ClientArch(0)));
+    assert_eq!(relay.hear().xid, 3, "the quick one overtakes");
+    let mut late = [relay.hear(), relay.hear()].map(|answer| (answer.xid, answer.kind));
+    late.sort_by_key(|(xid, _)| *xid);
+    assert_eq!(late, [(1, DhcpKind::Ack), (2, DhcpKind::Offer)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_architecture_without_loader_is_a_line_in_the_timeline() {
     let lab = Lab::start();
     let answer =
