@@ -34,7 +34,7 @@ use crate::{
 /// How often a thread that waits for packets looks whether it is to stop.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(200);
 /// How long a machine waits for the engine before it boots its disk.
-const BOOT_ANSWER: Duration = Duration::from_secs(2);
+pub(crate) const BOOT_ANSWER: Duration = Duration::from_secs(2);
 
 /// Bytes of a packet that are kept: every DHCP message whole, the head of a block of a file.
 const KEPT: usize = 1_500;
@@ -107,12 +107,12 @@ impl State {
         self.runtime.block_on(async { tokio::time::timeout(limit, exchange).await.ok().flatten() })
     }
 
-    /// Asks the engine what a node is to boot, and remembers the kernel of its answer. `None` when it is late. A node
-    /// that is kept out of a boot loop boots locally, and nobody is asked.
+    /// Asks the engine what a node is to boot that asks with `mac` at `from`, and remembers the kernel of its answer.
+    /// `None` when it is late. A node that is kept out of a boot loop boots locally, and nobody is asked.
     pub(crate) fn ask_boot(
         &self,
         entry: &BootEntry,
-        mac: MacAddr,
+        (mac, from): (MacAddr, Ipv4Addr),
         attempt: AttemptId,
         at: UnixMillis,
     ) -> Option<BootAnswer> {
@@ -120,7 +120,7 @@ impl State {
             self.attempts().answered(entry, attempt, None);
             return Some(BootAnswer::Local { why });
         }
-        let (node, from) = (entry.node.clone(), entry.address);
+        let node = entry.node.clone();
         let ask = BootAsk { node, mac, from, attempt, at };
         let answer = self.ask(BOOT_ANSWER, |reply| BootCall::Boot { ask, reply })?;
         let kernel = match &answer {

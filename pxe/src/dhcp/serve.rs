@@ -95,7 +95,10 @@ fn count_dropped(state: &State, line: &Line, queues: &mut Queues<Heard>) {
 fn handle(state: &State, line: &Arc<Line>, heard: &Heard) -> Option<Outgoing> {
     let Heard { datagram, request } = heard;
     let arrival = Arrival { from: datagram.from, on: *line.ours.ip(), port: line.service };
-    let decision = state.dhcp.decide(request, arrival, &state.table.load(), now());
+    let table = state.table.load();
+    let kept_out = state.loops.without_boot_file(&table, request.chaddr);
+    let table = kept_out.as_ref().unwrap_or(&table);
+    let decision = state.dhcp.decide(request, arrival, table, now());
     if let Some(address) = decision.seen_at {
         state.saw_place(address, request.chaddr);
     }
