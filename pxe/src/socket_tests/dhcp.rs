@@ -167,3 +167,41 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
     let error = start(foreign);
     assert!(matches!(error, PxeError::Bind { .. }), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_log_that_cannot_be_read_ends_the_start_and_one_that_cannot_be_written_does_not() {
+    let lab = Lab::start();
+    let listener = Listener {
+        server: SERVER,
+        interface: None,
+        dhcp_port: Some(0),
+        proxy_port: Some(0),
+        advertises: false,
+        checks_conflicts: false,
+        tftp_port: 0,
+        tftp_wrap: crate::Wrap::Zero,
+        http_port: 0,
+    };
+    let start = |lease_log| {
+        let (calls, _kept) = tokio::sync::mpsc::channel(1);
+        let mut tasks = tokio::task::JoinSet::new();
+        let config = PxeConfig { lease_log, ..PxeConfig::new(vec![listener.clone()]) };
+        let sinks = super::sinks(&SightingSink::new(1));
+        PxeServer::start(
+            &config,
+            std::sync::Arc::default(),
+            calls,
+            sinks,
+            &mut tasks,
+            lab.stop.clone(),
+        )
+    };
+    let error = start(Some(lab.folder.0.clone())).unwrap_err();
+    assert!(matches!(error, PxeError::LeaseLog { .. }), "{error}");
+    assert!(error.to_string().contains("addresses would be given away twice"), "{error}");
+
+    let started = start(Some(lab.folder.0.join("nowhere/leases"))).unwrap();
+    let findings = started.status.networks().remove(0).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].what.contains("nowhere/leases cannot be written"), "{findings:?}");
+}

@@ -1,6 +1,7 @@
 //! The lease log: a server that is killed, a log that is torn, a disk that is full.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -19,7 +20,10 @@ const LOG: &str = "VOLUND_TEST_LEASE_LOG";
 #[ignore = "run by a_lease_survives_a_kill"]
 fn serve_until_killed() {
     let Some(log) = env::var_os(LOG) else { return };
-    let _server = Server::start(&config(Some(log.into())), POOL);
+    let server = Server::start(&config(Some(log.into())), POOL);
+    for finding in server.network().findings {
+        println!("finding: {}: {}", finding.what, finding.remedy);
+    }
     println!("serving");
     loop {
         std::thread::park();
@@ -32,7 +36,7 @@ fn start_server(segment: &mut Segment, log: &Path) {
 }
 
 /// The same, under another program.
-fn start_server_under(segment: &mut Segment, log: &Path, program: &[&str]) {
+fn start_server_under(segment: &mut Segment, log: &Path, program: &[&str]) -> PathBuf {
     let assignment = format!("{LOG}={}", log.display());
     let own = env::current_exe().unwrap();
     let test =
@@ -40,6 +44,7 @@ fn start_server_under(segment: &mut Segment, log: &Path, program: &[&str]) {
     let args = [&[assignment.as_str()], program, &test].concat();
     let output = segment.start("srv", "env", &args);
     until("it serves", || fs::read_to_string(&output).unwrap().contains("serving").then_some(()));
+    output
 }
 
 #[test]
@@ -150,6 +155,48 @@ fn a_record_is_synced_before_its_ack_leaves() {
     until("an OFFER, a sync, an ACK", || {
         assert!(udhcpc(&segment, "cli", &[]).is_some());
         order(&trace).contains("OSA").then_some(())
+    });
+    segment.kill_last();
+}
+
+#[test]
+fn a_log_that_is_mostly_history_is_written_anew_while_it_is_in_use() {
+    let Some(mut segment) = Segment::up("history", &["perfdhcp"]) else { return };
+    segment.host("load", None, Some("192.0.2.9/24"));
+    segment.enter("srv");
+    let log = segment.dir.join("leases");
+    let server = Server::start(&config(Some(log.clone())), POOL);
+    let args =
+        ["-4", "-n", "2500", "-R", "5", "-r", "1000", "-W", "2000000", "-l", "eth0", "192.0.2.1"];
+    segment.run("load", "perfdhcp", &args);
+    let acks = server.network().dhcp.acks;
+    assert!(acks > 1500, "{acks} ACKs are more than a log keeps of five machines");
+    let text = until("history is gone", || {
+        let text = fs::read_to_string(&log).unwrap();
+        (u64::try_from(text.lines().count()).unwrap() < acks).then_some(text)
+    });
+    let addresses: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.split('\t').nth(4)).collect();
+    assert_eq!(addresses.len(), 5, "nobody is forgotten: {addresses:?}");
+}
+
+#[test]
+fn without_the_right_to_raw_sockets_clients_are_answered_by_broadcast_and_it_is_a_finding() {
+    let Some(mut segment) = Segment::up("rights", &["busybox", "setpriv", "tcpdump"]) else {
+        return;
+    };
+    segment.host("cli", Some(STRANGER_MAC), None);
+    let wire = segment.listen("cli", "udp port 67");
+    let lacking = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"];
+    let log = segment.dir.join("leases");
+    let output = start_server_under(&mut segment, &log, &lacking);
+    let findings = fs::read_to_string(output).unwrap();
+    assert!(findings.contains("answered by broadcast"), "{findings}");
+    assert!(findings.contains("AmbientCapabilities="), "the remedy: {findings}");
+    assert!(udhcpc(&segment, "cli", &[]).is_some());
+    until("a broadcast", || {
+        let text = fs::read_to_string(&wire).unwrap();
+        text.contains("192.0.2.1.67 > 255.255.255.255.68: BOOTP/DHCP, Reply").then_some(())
     });
     segment.kill_last();
 }
