@@ -120,7 +120,9 @@ pub(super) fn run(
     let mut next = Instant::now();
     let mut xid = u32::try_from(now().0 & 0x7fff_ffff).unwrap_or(1);
     while !state.stop.is_cancelled() {
-        if next <= Instant::now() {
+        // Until the table is filled, nobody can tell a rival from the server a proxy stands beside.
+        let is_known = !state.table.load().networks.is_empty();
+        if is_known && next <= Instant::now() {
             xid = xid.wrapping_add(1);
             if let Some(frame) = question(sending.mac(), xid)
                 && let Err(error) = sending.send(&frame)
@@ -129,7 +131,7 @@ pub(super) fn run(
             }
             next = Instant::now() + PERIOD;
         }
-        if let Some(seen) = hearing.hear(|heard| answer(&heard)) {
+        if let Some(seen) = hearing.hear(|heard| answer(&heard)).filter(|_| is_known) {
             tell(state, network, ours, seen);
         }
     }
