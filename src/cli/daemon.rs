@@ -33,6 +33,10 @@ pub(super) fn serve(args: &ServeArgs) -> Result<ExitCode, Trouble> {
 
 /// Runs `volund demo`.
 pub(super) fn demo(args: demo::DemoArgs) -> Result<ExitCode, Trouble> {
+    if let Some(listen) = args.listen.filter(|listen| !listen.ip().is_loopback()) {
+        let trouble = Trouble::usage(format!("--listen {listen} is no loopback address"));
+        return Err(trouble.remedy("the demo answers on this machine only: use 127.0.0.1:PORT"));
+    }
     stay(demo::run(args), "warn")
 }
 

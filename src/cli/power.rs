@@ -77,7 +77,9 @@ fn exit(verb: Verb, result: &PowerResult) -> ExitCode {
         Verb::On | Verb::Cycle => PowerState::On,
         Verb::Off | Verb::Soft => PowerState::Off,
     };
-    if result.error.is_some() {
+    if result.refused {
+        ExitCode::Refused
+    } else if result.error.is_some() {
         ExitCode::Failed
     } else if result.power == wanted {
         ExitCode::Ok

@@ -123,11 +123,24 @@ pub(super) fn worse(left: ExitCode, right: ExitCode) -> ExitCode {
     if weight(right) > weight(left) { right } else { left }
 }
 
-/// Looks until every switch has ended or time is up. A server that restarts meanwhile is waited for.
+/// Looks until every switch has ended, time is up, or somebody presses Ctrl-C. A server that restarts meanwhile is
+/// waited for.
 pub(super) async fn until_all_end(
     client: &Client,
     terminal: &mut Terminal,
     mut wait: Wait,
+) -> Result<ExitCode, Trouble> {
+    tokio::select! {
+        ended = follow(client, terminal, &mut wait) => ended,
+        // Where nobody can listen to the signal, it ends the process as it always did.
+        Ok(()) = tokio::signal::ctrl_c() => left_alone(terminal, &wait, "no longer watched"),
+    }
+}
+
+async fn follow(
+    client: &Client,
+    terminal: &mut Terminal,
+    wait: &mut Wait,
 ) -> Result<ExitCode, Trouble> {
     let mut silent = None;
     loop {
@@ -142,22 +155,23 @@ pub(super) async fn until_all_end(
                 silent = Some(trouble);
             }
             Ok(Err(trouble)) => return Err(trouble),
-            Err(_) => return time_is_up(terminal, &wait),
+            Err(_) => return left_alone(terminal, wait, "time is up"),
         }
         if wait.open.is_empty() {
             return Ok(wait.worst);
         }
         if Instant::now() >= wait.deadline {
-            return silent.map_or_else(|| time_is_up(terminal, &wait), Err);
+            return silent.map_or_else(|| left_alone(terminal, wait, "time is up"), Err);
         }
         sleep(PERIOD.min(wait.deadline.saturating_duration_since(Instant::now()))).await;
     }
 }
 
-fn time_is_up(terminal: &mut Terminal, wait: &Wait) -> Result<ExitCode, Trouble> {
+/// The switches go on without us; says how to look after them.
+fn left_alone(terminal: &mut Terminal, wait: &Wait, why: &str) -> Result<ExitCode, Trouble> {
     let names: Vec<&str> = wait.open.keys().map(String::as_str).collect();
     terminal.tell(format!(
-        "volund: time is up; {} not done: {}\n  the switch goes on; follow it with `volund node NAME`",
+        "volund: {why}; {} not done: {}\n  the switch goes on; follow it with `volund node NAME`",
         count(names.len(), "node"),
         clean(&names.join(", "))
     ))?;

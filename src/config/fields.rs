@@ -32,6 +32,12 @@ pub(super) const ADDRESS_FORM: &str =
 /// Keys whose values are never repeated in a message.
 const SECRET_KEYS: [&str; 5] = ["password", "password_hash", "secret", "sha256", "token"];
 
+#[cfg(test)]
+thread_local! {
+    /// The keys that were asked for, by subject, so that a test can hold the reference against them.
+    pub(super) static KNOWN: RefCell<Vec<(String, Vec<&'static str>)>> = const { RefCell::new(vec![]) };
+}
+
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// A text as a message may repeat it: what stands before an `@` as user and password in a URL does is left out.
@@ -340,6 +346,8 @@ impl<'a> Fields<'a> {
     /// Ends the reading: whatever key nobody asked for is unknown.
     pub(super) fn done(self) {
         let asked = self.asked.borrow();
+        #[cfg(test)]
+        KNOWN.with_borrow_mut(|known| known.push((self.subject.clone(), asked.clone())));
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if asked.contains(&name) {

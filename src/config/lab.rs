@@ -108,6 +108,13 @@ pub(super) struct RawOperator {
     pub(super) operator: Operator,
 }
 
+impl RawOperator {
+    /// Whether anybody can use page or API.
+    pub(super) fn has_somebody(&self) -> bool {
+        !self.operator.users.is_empty() || !self.operator.tokens.is_empty()
+    }
+}
+
 pub(super) fn read_operator(fields: Fields<'_>) -> RawOperator {
     let mut operator = Operator::default();
     let listen: Option<Spot<SocketAddr>> =

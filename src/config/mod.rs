@@ -20,6 +20,8 @@ mod options;
 mod pool;
 mod profile;
 mod quirks;
+#[cfg(test)]
+mod reference_tests;
 mod secret;
 mod source;
 mod suggest;
@@ -194,6 +196,7 @@ fn read_checked(dir: &Path, options: CheckOptions, sink: &Sink) -> Option<Raw> {
         return None;
     }
     raw.needs_lab(sink);
+    raw.lets_somebody_in(sink);
     cross::check(&raw, sink);
     if options.look_for_files {
         raw.look_for_files(sink);
@@ -237,6 +240,20 @@ impl Raw {
         if self.lab.is_none() {
             let place = Place::whole(source::MAIN);
             sink.fault(&place, "[lab] is missing", "write [lab] with name = \"…\"");
+        }
+    }
+
+    /// Page and API would turn everybody away.
+    fn lets_somebody_in(&self, sink: &Sink) {
+        let whole = Place::whole(source::MAIN);
+        let (place, somebody) = match &self.operator {
+            Some(Spot { value, place }) => (place, value.has_somebody()),
+            None => (&whole, false),
+        };
+        if !somebody {
+            let text = "[operator]: nobody can log in: there is neither user nor token";
+            let hint = "paste what `volund passwd NAME` and `volund token NAME` print";
+            sink.warning(place, text, hint);
         }
     }
 

@@ -225,6 +225,9 @@ pub fn build_agent(build: &BuildAgent) -> Result<AgentImage, ImageError> {
         KernelSource::Tree(folder) => KernelTree::open(folder)?,
         KernelSource::Package { cache } => KernelTree::open(&kernel_package::fetch(cache)?)?,
     };
+    if let Some(folder) = &build.firmware {
+        fs::read_dir(folder).map_err(ImageError::io("read the firmware folder", folder))?;
+    }
     let resolved = modules::resolve(&tree, &build.modules, &build.required_modules)?;
     let firmware_folders: Vec<&Path> =
         [Some(tree.firmware.as_path()), build.firmware.as_deref()].into_iter().flatten().collect();

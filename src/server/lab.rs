@@ -368,11 +368,15 @@ fn node_preview(preview: Preview) -> NodePreview {
 }
 
 fn power_result(node: &NodeName, outcome: Result<Option<bool>, Refused>) -> PowerResult {
+    let refused = match &outcome {
+        Ok(_) | Err(Refused::Unavailable(_)) => false,
+        Err(Refused::Unknown(_) | Refused::Conflict(_) | Refused::Forbidden(_)) => true,
+    };
     let (power, error) = match outcome {
         Ok(on) => (views::power_state(on), None),
         Err(refused) => (PowerState::Unknown, Some(text(refused))),
     };
-    PowerResult { node: node.to_string(), power, error }
+    PowerResult { node: node.to_string(), power, error, refused }
 }
 
 fn text(refused: Refused) -> String {

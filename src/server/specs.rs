@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use model::{
-    MacAddr, ProfileName, RootKind,
+    ProfileName, RootKind,
     boot::{BootEntry, BootIntent, BootNetwork, BootTable, BootTraits, Menu, MenuAct, MenuItem},
     permit::Protection,
 };
@@ -97,8 +97,8 @@ pub(super) fn templates(
         }
     }
     let nodes = config.nodes.values();
-    let fields = nodes.map(|node| (node.name.clone(), node_fields(config, node, http)));
-    Ok(Templates::new(payloads, fields.collect()))
+    let fields = nodes.map(|node| Ok((node.name.clone(), node_fields(config, node, http)?)));
+    Ok(Templates::new(payloads, fields.collect::<anyhow::Result<_>>()?))
 }
 
 fn payload(config: &Config, profile: &Profile) -> anyhow::Result<Option<Payload>> {
@@ -135,19 +135,27 @@ fn documents(profile: &ProfileName, linux: &Linux) -> anyhow::Result<BTreeMap<St
     Ok(documents)
 }
 
-fn node_fields(config: &Config, node: &Node, http: &BTreeMap<String, SocketAddr>) -> NodeFields {
+fn node_fields(
+    config: &Config,
+    node: &Node,
+    http: &BTreeMap<String, SocketAddr>,
+) -> anyhow::Result<NodeFields> {
     let network = config.networks.iter().find(|network| network.name == node.network);
+    let network = network.with_context(|| {
+        format!("{} boots on {:?}, which is no network", node.name, node.network)
+    })?;
+    let mac = *node.macs.first().with_context(|| format!("{} has no MAC", node.name))?;
     let seat = node.seat.as_ref();
-    NodeFields {
+    Ok(NodeFields {
         name: node.name.clone(),
         address: node.address,
-        prefix: network.map_or(32, |network| network.subnet.prefix),
-        mac: node.macs.first().copied().unwrap_or(MacAddr([0; 6])),
-        router: network.and_then(|network| network.router),
+        prefix: network.subnet.prefix,
+        mac,
+        router: network.router,
         enclosure: seat.map(|seat| seat.enclosure.to_string()),
         bay: seat.map(|seat| seat.bay.get()),
         http: http.get(&node.network).copied(),
-    }
+    })
 }
 
 /// Every served file by its URL path or TFTP name.

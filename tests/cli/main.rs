@@ -100,11 +100,25 @@ fn profiles_are_a_table() {
 }
 
 #[test]
+fn a_power_verb_that_was_refused_changed_nothing_and_says_so_to_scripts() {
+    let busy = PowerResult {
+        node: "bld-003".to_owned(),
+        power: PowerState::Unknown,
+        error: Some("bld-003 is being switched; wait for it".to_owned()),
+        refused: true,
+    };
+    let outcome = PowerOutcome { nodes: vec![busy] };
+    let fake = Fake::default().answers("POST /api/v1/power", 200, &outcome);
+    assert_eq!(fake.run(&["power", "bld-003", "on"]).code, 3);
+}
+
+#[test]
 fn a_power_verb_shows_what_was_read_back() {
     let result = |node: &str, power, error: Option<&str>| PowerResult {
         node: node.to_owned(),
         power,
         error: error.map(ToOwned::to_owned),
+        refused: false,
     };
     let good = PowerOutcome { nodes: vec![result("bld-003", PowerState::Off, None)] };
     let fake = Fake::default().answers("POST /api/v1/power", 200, &good);
@@ -130,7 +144,7 @@ fn power_that_does_not_read_as_wanted_is_no_success() {
         ("cycle", PowerState::On, 0),
     ];
     for (verb, power, code) in cases {
-        let node = PowerResult { node: "bld-003".to_owned(), power, error: None };
+        let node = PowerResult { node: "bld-003".to_owned(), power, error: None, refused: false };
         let answer = PowerOutcome { nodes: vec![node] };
         let fake = Fake::default().answers("POST /api/v1/power", 200, &answer);
         let ran = fake.run(&["power", "bld-003", verb, "--yes"]);

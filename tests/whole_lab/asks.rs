@@ -48,6 +48,11 @@ impl Rig {
         answer.text().await.unwrap()
     }
 
+    /// GET of the API, understood.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> T {
+        self.answer(self.client.get(self.url(path))).await.unwrap()
+    }
+
     pub(crate) async fn nodes(&self) -> NodeList {
         self.answer(self.client.get(self.url("/api/v1/nodes"))).await.unwrap()
     }

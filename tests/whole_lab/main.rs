@@ -12,6 +12,7 @@ mod asks;
 mod bad_input;
 mod files;
 mod kill;
+mod networks;
 mod promised;
 mod rig;
 mod secrets;

@@ -373,6 +373,9 @@ pub struct PowerResult {
     pub power: PowerState,
     /// What went wrong, with the remedy.
     pub error: Option<String>,
+    /// Whether it was refused, so that nothing was changed.
+    #[serde(default)]
+    pub refused: bool,
 }
 
 /// `GET /api/v1/profiles`.

@@ -9,10 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{
-    Ask, Partials, Place, Shell,
-    overview::{bay_of, in_enclosure},
-};
+use super::{Ask, Partials, Place, Shell, overview::Seats};
 use crate::{
     App,
     auth::Viewer,
@@ -125,7 +122,7 @@ struct Head {
 impl Head {
     fn of(node: &NodeView, list: &NodeList, clock: &Clock, viewer: &Viewer) -> Self {
         let standing = Standing::of(node);
-        let bay = bay_of(list, node);
+        let bay = Seats::of(list).bay_of(node);
         let profile = node.wanted.as_deref().or(node.profile.as_deref());
         let aside = standing.needs_a_person() || standing == Standing::Off;
         let minis = minis(node, list);
@@ -167,8 +164,9 @@ fn no_verbs(node: &NodeView) -> String {
 
 fn minis(node: &NodeView, list: &NodeList) -> Vec<Mini> {
     let home = list.enclosures.iter().find(|e| Some(&e.name) == node.enclosure.as_ref());
-    let Some(enclosure) = home.filter(|_| bay_of(list, node).is_some()) else { return Vec::new() };
-    let nodes = in_enclosure(list, enclosure);
+    let seats = Seats::of(list);
+    let Some(enclosure) = home.filter(|_| seats.bay_of(node).is_some()) else { return Vec::new() };
+    let nodes = seats.in_enclosure(enclosure);
     let mini = |number: u8| {
         let here = nodes.iter().find(|other| other.bay == Some(number));
         let at = u16::from(number - 1);

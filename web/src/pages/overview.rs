@@ -1,5 +1,7 @@
 //! `/`: what is wrong, what is what, what does it draw, what is happening.
 
+use std::collections::BTreeMap;
+
 use api::{EnclosureView, NetworkList, NodeList, NodeView};
 use askama::Template;
 use axum::response::{IntoResponse as _, Response};
@@ -88,14 +90,15 @@ impl Overview {
         partials.add("needs", &Needs::of(&self.list, &self.clock));
         partials.add("running", &Running::of(&self.list, &self.clock));
         let mut select = Select::Here;
+        let seats = Seats::of(&self.list);
         for enclosure in &self.list.enclosures {
-            let nodes = in_enclosure(&self.list, enclosure);
+            let nodes = seats.in_enclosure(enclosure);
             let head = EnclosureHead::of(enclosure, &nodes, select);
             select = Select::Elsewhere;
             partials.add(head.id.clone(), &head);
         }
         for node in &self.list.nodes {
-            match bay_of(&self.list, node) {
+            match seats.bay_of(node) {
                 Some(number) => {
                     let bay = Bay::of(node, number, &self.clock);
                     partials.add(bay.id.clone(), &bay);
@@ -110,8 +113,9 @@ impl Overview {
     }
 
     fn layout(&self) -> (Vec<Front>, Vec<String>) {
+        let seats = Seats::of(&self.list);
         let front = |enclosure: &EnclosureView| {
-            let nodes = in_enclosure(&self.list, enclosure);
+            let nodes = seats.in_enclosure(enclosure);
             let slot = |number: u8| {
                 let node = nodes.iter().find(|node| node.bay == Some(number));
                 node.map_or(Slot::Empty(number), |node| {
@@ -125,28 +129,41 @@ impl Overview {
             }
         };
         let fronts = self.list.enclosures.iter().map(front).collect();
-        let outside = self.list.nodes.iter().filter(|node| bay_of(&self.list, node).is_none());
+        let outside = self.list.nodes.iter().filter(|node| seats.bay_of(node).is_none());
         let rows = outside.map(|node| format!("row-{}", id_part(&node.name))).collect();
         (fronts, rows)
     }
 }
 
-/// The bay a node is drawn in: its own, unless that does not exist or another node sits there already.
-pub(crate) fn bay_of(list: &NodeList, node: &NodeView) -> Option<u8> {
-    let number = node.bay?;
-    let enclosure = list.enclosures.iter().find(|e| Some(&e.name) == node.enclosure.as_ref())?;
-    let first = list
-        .nodes
-        .iter()
-        .find(|other| other.enclosure == node.enclosure && other.bay == node.bay)?;
-    let fits = (1..=enclosure.bays).contains(&number) && first.name == node.name;
-    fits.then_some(number)
-}
+/// Who is drawn in which bay.
+pub(crate) struct Seats<'a>(BTreeMap<(&'a str, u8), &'a NodeView>);
 
-/// The nodes drawn in this enclosure.
-pub(crate) fn in_enclosure<'a>(list: &'a NodeList, enclosure: &EnclosureView) -> Vec<&'a NodeView> {
-    let here = |node: &&NodeView| {
-        node.enclosure.as_ref() == Some(&enclosure.name) && bay_of(list, node).is_some()
-    };
-    list.nodes.iter().filter(here).collect()
+impl<'a> Seats<'a> {
+    /// Each node in its own bay, unless that does not exist or another node sits there already.
+    pub(crate) fn of(list: &'a NodeList) -> Self {
+        let bays: BTreeMap<&str, u8> =
+            list.enclosures.iter().map(|enclosure| (&*enclosure.name, enclosure.bays)).collect();
+        let mut seats = BTreeMap::new();
+        for node in &list.nodes {
+            if let (Some(enclosure), Some(bay)) = (node.enclosure.as_deref(), node.bay)
+                && bays.get(enclosure).is_some_and(|bays| (1..=*bays).contains(&bay))
+            {
+                seats.entry((enclosure, bay)).or_insert(node);
+            }
+        }
+        Self(seats)
+    }
+
+    /// The bay a node is drawn in.
+    pub(crate) fn bay_of(&self, node: &NodeView) -> Option<u8> {
+        let bay = node.bay?;
+        let sits = self.0.get(&(node.enclosure.as_deref()?, bay))?;
+        (sits.name == node.name).then_some(bay)
+    }
+
+    /// The nodes drawn in this enclosure, by bay.
+    pub(crate) fn in_enclosure(&self, enclosure: &'a EnclosureView) -> Vec<&'a NodeView> {
+        let name = enclosure.name.as_str();
+        self.0.range((name, 0)..=(name, u8::MAX)).map(|(_, node)| *node).collect()
+    }
 }

@@ -10,10 +10,7 @@ use axum::{
 };
 use model::{NodeName, hostlist};
 
-use super::{
-    Ask, Shell,
-    overview::{bay_of, in_enclosure},
-};
+use super::{Ask, Shell, overview::Seats};
 use crate::{
     auth::FlashLevel,
     error::ApiError,
@@ -165,8 +162,9 @@ impl Page {
         profile: &str,
     ) -> Self {
         let pick = |node: &NodeView| Pick::of(node, names);
+        let seats = Seats::of(list);
         let front = |enclosure: &api::EnclosureView| {
-            let nodes = in_enclosure(list, enclosure);
+            let nodes = seats.in_enclosure(enclosure);
             let at = |bay: u8| nodes.iter().find(|node| node.bay == Some(bay)).map(|n| pick(n));
             PickFront {
                 name: enclosure.name.clone(),
@@ -179,7 +177,7 @@ impl Page {
             about: view.about.clone(),
             checked: view.name == profile,
         };
-        let outside = list.nodes.iter().filter(|node| bay_of(list, node).is_none());
+        let outside = list.nodes.iter().filter(|node| seats.bay_of(node).is_none());
         Self {
             shell,
             title: "Switch nodes".to_owned(),
