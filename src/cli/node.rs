@@ -1,6 +1,9 @@
 //! `volund node NAME`: everything about one node.
 
-use api::{FactsView, LoopReleased, NodeDetail, NodeView, PhaseEvent, Quantity, SightingView};
+use api::{
+    BootMethodForgotten, BootWayView, FactsView, LoopReleased, NodeDetail, NodeView, PhaseEvent,
+    Quantity, SightingView,
+};
 use model::NodeName;
 
 use super::{
@@ -22,6 +25,9 @@ pub(super) struct Args {
     /// Let it try again: it was kept out of a boot loop
     #[arg(long, conflicts_with = "json")]
     release_loop: bool,
+    /// Forget what was learnt of how it, and its model, boots
+    #[arg(long, conflicts_with_all = ["json", "release_loop"])]
+    forget_boot_method: bool,
 }
 
 /// Runs the command.
@@ -32,6 +38,9 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Trouble> {
     if args.release_loop {
         return release(&args.name, client, terminal).await;
+    }
+    if args.forget_boot_method {
+        return forget(&args.name, client, terminal).await;
     }
     let answer = client.node(&args.name).await?;
     if args.json {
@@ -57,9 +66,25 @@ async fn release(
     Ok(ExitCode::Ok)
 }
 
+async fn forget(
+    name: &NodeName,
+    client: &Client,
+    terminal: &mut Terminal,
+) -> Result<ExitCode, Trouble> {
+    let path = format!("/api/v1/nodes/{name}/forget-boot-method");
+    let what = format!("forget how {name} boots");
+    let forgotten = client.post::<BootMethodForgotten>(&path, &(), &what).await?.value;
+    terminal.say(match forgotten.was_known {
+        true => format!("forgotten; how {name} boots is learnt anew"),
+        false => format!("nothing was learnt of how {name} boots"),
+    })?;
+    Ok(ExitCode::Ok)
+}
+
 fn print(terminal: &mut Terminal, detail: &NodeDetail) -> Result<(), Trouble> {
     let now = now_ms();
     state(terminal, &detail.node, now)?;
+    boot_method(terminal, &detail.boot_method)?;
     facts(terminal, detail.facts.as_ref(), now)?;
     timeline(terminal, &detail.timeline, now)?;
     terminal.say("\nHistory")?;
@@ -70,6 +95,22 @@ fn print(terminal: &mut Terminal, detail: &NodeDetail) -> Result<(), Trouble> {
 /// `label  text`, labels as wide as the widest of all sections.
 fn line(terminal: &mut Terminal, label: &str, text: &str) -> Result<(), Trouble> {
     terminal.say(format!("{label:<12}{text}"))
+}
+
+fn boot_method(terminal: &mut Terminal, ways: &[BootWayView]) -> Result<(), Trouble> {
+    for (index, BootWayView { what, way, source, failed }) in ways.iter().enumerate() {
+        let source = match source.as_str() {
+            "model" => "learnt of its model".to_owned(),
+            other => other.to_owned(),
+        };
+        let failed = match failed.as_slice() {
+            [] => String::new(),
+            failed => format!("; {} did not work", failed.join(", ")),
+        };
+        let label = if index == 0 { "boots by" } else { "" };
+        line(terminal, label, &clean(&format!("{what}: {way} ({source}){failed}")))?;
+    }
+    Ok(())
 }
 
 fn state(terminal: &mut Terminal, node: &NodeView, now: i64) -> Result<(), Trouble> {

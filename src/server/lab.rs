@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
-    BootDetail, BootList, EnclosureView, LabDoctor, LeaseList, LoopReleased, NetworkList,
-    NodeDetail, NodeDoctor, NodeList, NodePreview, NodeView, PowerOutcome, PowerRequest,
-    PowerResult, PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
+    BootDetail, BootList, BootMethodForgotten, EnclosureView, LabDoctor, LeaseList, LoopReleased,
+    NetworkList, NodeDetail, NodeDoctor, NodeList, NodePreview, NodeView, PowerOutcome,
+    PowerRequest, PowerResult, PowerState, ProfileList, SwitchAccepted, SwitchPreview, SwitchRef,
+    SwitchRequest,
 };
 use inventory::{Store, series::Series};
 use meter::Latest;
@@ -114,6 +115,7 @@ impl LiveLab {
             timeline: timeline.iter().map(views::sighting).collect(),
             history,
             power: samples.into_iter().map(sampled).collect(),
+            boot_method: self.learning.ways(node).into_iter().map(views::way).collect(),
         })
     }
 
@@ -209,6 +211,13 @@ impl LiveLab {
         })
     }
 
+    async fn forget(&self, caller: &Caller, name: &str) -> Result<BootMethodForgotten, Fault> {
+        let node = self.get(name)?;
+        let was_known = self.learning.forget(&node.name).await;
+        tracing::info!(node = %node.name, by = caller.name, "forgot how a machine boots");
+        Ok(BootMethodForgotten { node: node.name.to_string(), was_known })
+    }
+
     async fn power_verbs(&self, by: &str, request: &PowerRequest) -> Result<PowerOutcome, Fault> {
         let selected = self.named(&request.nodes)?;
         let takes = matches!(request.verb, api::PowerVerb::Off | api::PowerVerb::Cycle);
@@ -271,6 +280,14 @@ impl Lab for LiveLab {
 
     fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased> {
         Box::pin(std::future::ready(self.release(caller, name)))
+    }
+
+    fn forget_boot_method<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+    ) -> Reply<'a, BootMethodForgotten> {
+        Box::pin(self.forget(caller, name))
     }
 
     fn networks(&self) -> Reply<'_, NetworkList> {

@@ -208,19 +208,13 @@ impl Learning {
         lessons
     }
 
-    /// Writes down what was learnt, tells it, and lets the boot table follow.
+    /// Notes what was learnt and tells it.
     async fn keep(&self, node: &Node, lessons: Vec<Lesson>, engine: &EngineHandle) {
         if lessons.is_empty() {
             return;
         }
         let at = now();
-        let subjects = self.teach_model(&node.name, &lessons);
-        let records = {
-            let mut known = self.lock();
-            subjects.iter().flat_map(|subject| rows(subject, known.of(subject), at)).collect()
-        };
-        self.submit(records).await;
-        self.config.nodes.values().for_each(|node| self.put(node));
+        self.note(node, &lessons, at).await;
         for lesson in lessons {
             tracing::info!(node = %node.name, %lesson, "learnt how a machine boots");
             let what = Sighted::Learnt { what: lesson.to_string() };
@@ -228,6 +222,17 @@ impl Learning {
             let sighting = Sighting { at, node: name, mac, peer: None, attempt: None, what };
             engine.sighted(sighting).await;
         }
+    }
+
+    /// Writes down what was learnt, and lets the boot table follow.
+    async fn note(&self, node: &Node, lessons: &[Lesson], at: UnixMillis) {
+        let subjects = self.teach_model(&node.name, lessons);
+        let records = {
+            let mut known = self.lock();
+            subjects.iter().flat_map(|subject| rows(subject, known.of(subject), at)).collect()
+        };
+        self.submit(records).await;
+        self.config.nodes.values().for_each(|node| self.put(node));
     }
 
     /// A machine that found a way that works after others had failed teaches its model, where nothing else is known.
@@ -426,3 +431,7 @@ fn restore(known: &mut Known, row: LearntRow) {
         WayKind::Local => _ = local_way(&row.way).map(|way| method.local.insert(way, standing)),
     }
 }
+
+#[cfg(test)]
+#[path = "learning_tests.rs"]
+mod tests;

@@ -1,8 +1,8 @@
 //! Engine, book and samples as the API shows them. Pure translation.
 
 use api::{
-    BmcView, FactsView, NodeView, PhaseEvent, PhaseView, PowerState, ProfileView, Quantity,
-    SightingView,
+    BmcView, BootWayView, FactsView, NodeView, PhaseEvent, PhaseView, PowerState, ProfileView,
+    Quantity, SightingView,
 };
 use inventory::{FactsRow, HistoryRow};
 use model::{
@@ -11,6 +11,7 @@ use model::{
 };
 use plan::{NodeState, ProfileKind, ProfileSpec};
 
+use super::learning::{Source, Way};
 use crate::config::{Config, Node};
 
 /// What a node's row is made of.
@@ -132,6 +133,17 @@ pub(super) fn sighting(sighting: &Sighting) -> SightingView {
         text: sighting.what.to_string(),
         detail,
     }
+}
+
+pub(super) fn way(way: Way) -> BootWayView {
+    let source = match way.source {
+        Source::Configured => "configured",
+        Source::Learnt => "learnt",
+        Source::OfModel => "model",
+        Source::Default => "default",
+    };
+    let Way { what, way, failed, .. } = way;
+    BootWayView { what, way, source: source.to_owned(), failed }
 }
 
 pub(super) fn event(row: HistoryRow) -> PhaseEvent {

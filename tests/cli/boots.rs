@@ -3,8 +3,8 @@
 use std::fs;
 
 use api::{
-    BootDetail, BootList, BootStage, BootView, DiagnosisView, LabDoctor, LoopReleased, NodeDoctor,
-    SightingView,
+    BootDetail, BootList, BootMethodForgotten, BootStage, BootView, DiagnosisView, LabDoctor,
+    LoopReleased, NodeDoctor, SightingView,
 };
 use serde_json::json;
 
@@ -153,6 +153,21 @@ fn a_node_is_let_out_of_its_loop() {
             "node",
             "bld-003",
             "--release-loop",
+        ]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.out.contains(word), "{}", ran.out);
+    }
+}
+
+#[test]
+fn what_was_learnt_of_a_node_is_forgotten() {
+    for (was_known, word) in [(true, "learnt anew"), (false, "nothing was learnt")] {
+        let forgotten = BootMethodForgotten { node: "bld-003".to_owned(), was_known };
+        let path = "POST /api/v1/nodes/bld-003/forget-boot-method";
+        let ran = Fake::default().answers(path, 200, &forgotten).run(&[
+            "node",
+            "bld-003",
+            "--forget-boot-method",
         ]);
         assert_eq!(ran.code, 0);
         assert!(ran.out.contains(word), "{}", ran.out);

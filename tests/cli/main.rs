@@ -66,6 +66,7 @@ fn a_node_nothing_is_known_of_is_shown_all_the_same() {
         timeline: vec![],
         history: vec![],
         power: vec![],
+        boot_method: vec![],
     };
     let ran = Fake::default()
         .answers("GET /api/v1/nodes/bld-003", 200, &detail)

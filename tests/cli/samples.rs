@@ -1,9 +1,9 @@
 //! Answers of a lab in many states.
 
 use api::{
-    BmcView, DimmView, DiskView, FactsView, NicView, NodeDetail, NodeList, NodePreview, NodeView,
-    PhaseEvent, PhaseView, PowerState, ProcessorView, Quantity, SightingView, SwitchAccepted,
-    SwitchPreview, SwitchRef,
+    BmcView, BootWayView, DimmView, DiskView, FactsView, NicView, NodeDetail, NodeList,
+    NodePreview, NodeView, PhaseEvent, PhaseView, PowerState, ProcessorView, Quantity,
+    SightingView, SwitchAccepted, SwitchPreview, SwitchRef,
 };
 use serde_json::json;
 
@@ -113,6 +113,12 @@ pub(crate) fn varied() -> NodeList {
 
 pub(crate) fn detail() -> NodeDetail {
     NodeDetail {
+        boot_method: vec![BootWayView {
+            what: "local disk".to_owned(),
+            way: "exit".to_owned(),
+            source: "model".to_owned(),
+            failed: vec!["auto".to_owned()],
+        }],
         node: blade(3, phase("01J3", "held", "no DHCP within 8 min", Some("look at its console"))),
         facts: Some(FactsView {
             at_ms: NOW - 3_600_000,

@@ -4,9 +4,9 @@
 use std::{future::Future, pin::Pin};
 
 use api::{
-    BootDetail, BootList, LabDoctor, LeaseList, LoopReleased, NetworkList, NodeDetail, NodeDoctor,
-    NodeList, PowerOutcome, PowerRequest, ProfileList, SwitchAccepted, SwitchPreview,
-    SwitchRequest,
+    BootDetail, BootList, BootMethodForgotten, LabDoctor, LeaseList, LoopReleased, NetworkList,
+    NodeDetail, NodeDoctor, NodeList, PowerOutcome, PowerRequest, ProfileList, SwitchAccepted,
+    SwitchPreview, SwitchRequest,
 };
 use tokio::sync::broadcast;
 
@@ -67,6 +67,12 @@ pub trait Lab: Send + Sync + 'static {
     fn doctor(&self) -> Reply<'_, LabDoctor>;
     /// Lets a node that was kept out of a boot loop try again.
     fn release_loop<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Reply<'a, LoopReleased>;
+    /// Forgets what was learnt of how a node boots.
+    fn forget_boot_method<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+    ) -> Reply<'a, BootMethodForgotten>;
     /// The boot networks: how each is served, and what is wrong with it.
     fn networks(&self) -> Reply<'_, NetworkList>;
     /// The last state of each address, of one network and one hardware address where they are given.

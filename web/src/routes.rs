@@ -79,6 +79,7 @@ fn table() -> Vec<Route> {
         reads("/api/v1/nodes/{name}/boots/{id}/pcap", Api, get(boots::packets)),
         reads("/api/v1/nodes/{name}/doctor", Api, get(boots::node_doctor)),
         acts("/api/v1/nodes/{name}/release-loop", Api, post(boots::release_loop)),
+        acts("/api/v1/nodes/{name}/forget-boot-method", Api, post(boots::forget_boot_method)),
         reads("/api/v1/doctor", Api, get(boots::doctor)),
         reads("/api/v1/networks", Api, get(networks::networks)),
         reads("/api/v1/leases", Api, get(networks::leases)),

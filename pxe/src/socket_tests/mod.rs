@@ -5,6 +5,8 @@ mod files;
 mod foreign;
 mod generated;
 mod http;
+mod loops;
+mod scripts;
 mod tftp;
 mod tftp_clients;
 mod tftp_names;

@@ -99,3 +99,25 @@ pub struct LoopReleased {
     /// Whether it was kept out of a loop; it boots as ordered from now on.
     pub was_held: bool,
 }
+
+/// A way a node boots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootWayView {
+    /// What it is a way of: `loader for x64 UEFI (7)`, `local disk`.
+    pub what: String,
+    /// The way: a loader's file, or a word of `local_boot`.
+    pub way: String,
+    /// Where it comes from: `configured`, `learnt` of the node, of its `model`, or `default`.
+    pub source: String,
+    /// Ways that were tried and do not work.
+    pub failed: Vec<String>,
+}
+
+/// `POST /api/v1/nodes/NAME/forget-boot-method`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootMethodForgotten {
+    /// The node.
+    pub node: String,
+    /// Whether anything was known of it or its model; it is learnt anew from here on.
+    pub was_known: bool,
+}

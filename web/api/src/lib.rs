@@ -9,7 +9,8 @@ mod networks;
 use serde::{Deserialize, Serialize};
 
 pub use self::boots::{
-    BootDetail, BootList, BootStage, BootView, DiagnosisView, LabDoctor, LoopReleased, NodeDoctor,
+    BootDetail, BootList, BootMethodForgotten, BootStage, BootView, BootWayView, DiagnosisView,
+    LabDoctor, LoopReleased, NodeDoctor,
 };
 pub use self::networks::{
     DhcpCountersView, FindingView, LeaseList, LeaseView, NetworkList, NetworkView, PoolView,
@@ -175,6 +176,9 @@ pub struct NodeDetail {
     pub history: Vec<PhaseEvent>,
     /// Readings of the last hour, oldest first; gaps are gaps.
     pub power: Vec<Quantity>,
+    /// How it boots: its loaders, and its way to the local disk.
+    #[serde(default)]
+    pub boot_method: Vec<BootWayView>,
 }
 
 /// Hardware as a node's agent reported it and volund understood it.

@@ -1,6 +1,6 @@
 //! Boots and the doctor.
 
-use api::{BootDetail, BootList, LabDoctor, LoopReleased, NodeDoctor};
+use api::{BootDetail, BootList, BootMethodForgotten, LabDoctor, LoopReleased, NodeDoctor};
 use axum::{
     Extension, Json,
     extract::{Path, State, rejection::PathRejection},
@@ -49,6 +49,14 @@ pub(crate) async fn release_loop(
     name: Name,
 ) -> Answer<LoopReleased> {
     Ok(Json(app.ask(app.lab.release_loop(&caller, &named(name)?)).await?))
+}
+
+pub(crate) async fn forget_boot_method(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    name: Name,
+) -> Answer<BootMethodForgotten> {
+    Ok(Json(app.ask(app.lab.forget_boot_method(&caller, &named(name)?)).await?))
 }
 
 fn of_path(boot: Boot) -> Result<(String, i64), ApiError> {

@@ -1,7 +1,8 @@
 //! `/nodes/NAME`: a node's head, phases, flight recorder, power, history, facts, and what it can become.
 
 use api::{
-    FactsView, NodeDetail, NodeDoctor, NodeList, NodeView, PhaseEvent, PowerState, ProfileList,
+    BootWayView, FactsView, NodeDetail, NodeDoctor, NodeList, NodeView, PhaseEvent, PowerState,
+    ProfileList,
 };
 use askama::Template;
 use axum::{
@@ -76,7 +77,7 @@ impl NodePage {
         partials.add("power", &Plot::of(&node.name, &self.detail.power, clock));
         partials.add("become", &Become::of(node, &self.profiles));
         partials.add("history", &History::of(&self.detail.history, clock));
-        partials.add("facts", &Facts::of(node, self.detail.facts.as_ref(), clock));
+        partials.add("facts", &Facts::of(&self.detail, clock));
         partials
     }
 }
@@ -283,11 +284,28 @@ impl Past {
     }
 }
 
+fn boots_by(way: &BootWayView) -> (String, &str) {
+    let BootWayView { what, way, source, failed } = way;
+    let failed = match failed.as_slice() {
+        [] => String::new(),
+        failed => format!("; {} did not work", failed.join(", ")),
+    };
+    let source = match source.as_str() {
+        "configured" => "configuration",
+        "learnt" => "learnt from its boots",
+        "model" => "learnt from others of its model",
+        _ => "default",
+    };
+    (format!("{what}: {way}{failed}"), source)
+}
+
 /// `#facts`: who said what, and when.
 #[derive(Template)]
 #[template(path = "facts.html")]
 struct Facts<'a> {
     node: &'a NodeView,
+    /// How it boots: a sentence, and where it comes from.
+    boots: Vec<(String, &'a str)>,
     facts: Option<&'a FactsView>,
     at: String,
     memory: String,
@@ -295,13 +313,15 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn of(node: &'a NodeView, facts: Option<&'a FactsView>, clock: &Clock) -> Self {
+    fn of(detail: &'a NodeDetail, clock: &Clock) -> Self {
+        let (node, facts) = (&detail.node, detail.facts.as_ref());
         let memory = facts.and_then(|facts| facts.memory_mib).map_or_else(String::new, gib);
         let disks = facts.map(|facts| {
             facts.disks.iter().map(|disk| (disk.name.clone(), gigabytes(disk.bytes))).collect()
         });
         Self {
             node,
+            boots: detail.boot_method.iter().map(boots_by).collect(),
             facts,
             at: facts.map_or_else(String::new, |facts| clock.minute(facts.at_ms)),
             memory,

@@ -191,7 +191,12 @@ async fn the_openapi_schemas_have_the_fields_the_types_have() {
     let doctor: Value = serde_json::from_str(&doctor.text).unwrap();
     let released = server.api(Method::POST, "/api/v1/nodes/bld-011/release-loop", "").await;
     let released: Value = serde_json::from_str(&released.text).unwrap();
+    let path = "/api/v1/nodes/bld-011/forget-boot-method";
+    let forgotten = server.api(Method::POST, path, "").await;
+    let forgotten: Value = serde_json::from_str(&forgotten.text).unwrap();
     let samples = [
+        ("BootWayView", &detail["boot_method"][0]),
+        ("BootMethodForgotten", &forgotten),
         ("NodeList", &list),
         ("EnclosureView", &list["enclosures"][0]),
         ("NodeView", &detail["node"]),

@@ -6,11 +6,11 @@ use std::{
 };
 
 use api::{
-    BmcView, BootDetail, BootList, BootStage, BootView, DiagnosisView, DimmView, DiskView,
-    EnclosureView, FactsView, LabDoctor, LoopReleased, NicView, NodeDetail, NodeDoctor, NodeList,
-    NodePreview, NodeView, PhaseEvent, PhaseView, PowerOutcome, PowerRequest, PowerResult,
-    PowerState, PowerVerb, ProcessorView, ProfileList, ProfileView, Quantity, SightingView,
-    SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
+    BmcView, BootDetail, BootList, BootMethodForgotten, BootStage, BootView, BootWayView,
+    DiagnosisView, DimmView, DiskView, EnclosureView, FactsView, LabDoctor, LoopReleased, NicView,
+    NodeDetail, NodeDoctor, NodeList, NodePreview, NodeView, PhaseEvent, PhaseView, PowerOutcome,
+    PowerRequest, PowerResult, PowerState, PowerVerb, ProcessorView, ProfileList, ProfileView,
+    Quantity, SightingView, SwitchAccepted, SwitchPreview, SwitchRef, SwitchRequest,
 };
 use api::{
     DhcpCountersView, FindingView, LeaseList, LeaseView, NetworkList, NetworkView, PoolView,
@@ -164,6 +164,12 @@ impl Lab for FakeLab {
                 timeline: world.timelines.get(name).cloned().unwrap_or_default(),
                 history: world.histories.get(name).cloned().unwrap_or_default(),
                 power: world.powers.get(name).cloned().unwrap_or_default(),
+                boot_method: vec![BootWayView {
+                    what: "loader for x64 UEFI (7)".to_owned(),
+                    way: "ipxe.efi".to_owned(),
+                    source: "learnt".to_owned(),
+                    failed: vec!["snponly.efi".to_owned()],
+                }],
             })
         })
     }
@@ -216,6 +222,18 @@ impl Lab for FakeLab {
             let node = world.find(name)?.name;
             world.orders.push(format!("{} releases {node} from its loop", caller.name));
             Ok(LoopReleased { node, was_held: true })
+        })
+    }
+
+    fn forget_boot_method<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+    ) -> Reply<'a, BootMethodForgotten> {
+        self.answer(|world| {
+            let node = world.find(name)?.name;
+            world.orders.push(format!("{} forgets how {node} boots", caller.name));
+            Ok(BootMethodForgotten { node, was_known: true })
         })
     }
 
@@ -289,12 +307,8 @@ impl Lab for FakeLab {
                 PowerVerb::On | PowerVerb::Cycle => PowerState::On,
                 PowerVerb::Off | PowerVerb::Soft => PowerState::Off,
             };
-            let result = |node: &NodeView| PowerResult {
-                node: node.name.clone(),
-                power,
-                error: None,
-                refused: false,
-            };
+            let result =
+                |node: &NodeView| PowerResult { node: node.name.clone(), power, error: None, refused: false };
             Ok(PowerOutcome { nodes: nodes.iter().map(result).collect() })
         })
     }
