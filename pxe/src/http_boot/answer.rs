@@ -148,7 +148,8 @@ fn with_ticket(state: &State, request: &mut Request, rest: &str, from: Ipv4Addr)
 /// The answer to whoever comes with a ticket from an address that is no node's. The engine would refuse it too;
 /// it is not even asked, so that strangers cannot keep it busy.
 fn stranger(state: &State, from: Ipv4Addr, shown: &str) -> Option<Answer> {
-    if state.table.load().by_address.contains_key(&from) {
+    // Where another server gives the addresses, a node is known by where it was seen.
+    if state.entry_at(from).is_some() {
         return None;
     }
     let why = format!("a ticket was used from {from}, which is no node's address");
