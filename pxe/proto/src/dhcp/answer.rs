@@ -18,7 +18,7 @@ const HTTP_CLIENT: &[u8] = b"HTTPClient";
 /// What a proxy's answer says to PXE firmware and iPXE; they pass over one without it.
 const PXE_CLIENT: &[u8] = b"PXEClient";
 /// Options that have a field of their own in [`Answer`], or none in an answer.
-const FIELDS: [u8; 20] = [
+const FIELDS: [u8; 19] = [
     code::MESSAGE_TYPE,
     code::SERVER_ID,
     code::LEASE_TIME,
@@ -29,7 +29,6 @@ const FIELDS: [u8; 20] = [
     code::DNS,
     code::BOOT_FILE,
     code::VENDOR_CLASS,
-    code::VENDOR,
     code::IPXE,
     code::HOST_NAME,
     code::TEXT,
@@ -262,7 +261,7 @@ impl Answer {
             machine_id: bytes(code::MACHINE_ID),
             relay: bytes(code::RELAY),
             text: text(code::TEXT),
-            extra: extra(&message),
+            extra: extra(&message, is_pxe),
         })
     }
 }
@@ -288,8 +287,9 @@ impl BootFile {
 }
 
 /// The options of an answer that have no field of their own.
-fn extra(message: &Message) -> Vec<DhcpOption> {
-    let others = message.options.iter().filter(|(code, _)| !FIELDS.contains(code));
+fn extra(message: &Message, is_pxe: bool) -> Vec<DhcpOption> {
+    let has_field = |code: u8| FIELDS.contains(&code) || (is_pxe && code == code::VENDOR);
+    let others = message.options.iter().filter(|(code, _)| !has_field(*code));
     others.map(|(code, value)| DhcpOption { code, value: value.to_vec() }).collect()
 }
 

@@ -1,9 +1,18 @@
 //! Recorded traffic of real firmware, iPXE and Linux clients, and dhcproto as a second opinion.
 
-use dhcproto::{Decodable, Decoder, Encodable, v4};
-use model::{ClientArch, MacAddr, sighting::DhcpKind};
+use std::net::Ipv4Addr;
 
-use super::{Answer, ClientMessage, Message, Op, Request};
+use dhcproto::{Decodable, Decoder, Encodable, v4};
+use model::{
+    BootEntry, BootIntent, BootTable, ClientArch, MacAddr, UnixMillis,
+    boot::{BootTraits, DhcpMode, Pool},
+    sighting::DhcpKind,
+};
+
+use super::{
+    Answer, Arrival, ClientMessage, Destination, Leases, Message, Op, Outcome, Reply, Request,
+    ServerPort, decide,
+};
 use crate::{
     ipxe::Stage,
     pcap::{Datagram, datagrams, shared},
@@ -117,6 +126,102 @@ fn the_stages_of_recorded_boots_are_told_apart() {
         if !stages.is_empty() {
             assert_eq!(stages[..want.len().min(stages.len())], *want, "{capture}");
         }
+    }
+}
+
+/// A lab in which the client is known, and lives where its message says.
+fn lab_of(message: &Message, mode: DhcpMode) -> (BootTable, Ipv4Addr) {
+    let mut warnings = vec![];
+    let requested = message.options.address(super::code::REQUESTED_ADDRESS, &mut warnings);
+    let mut named = [Some(message.ciaddr), requested].into_iter().flatten();
+    let address = named.rfind(|a| !a.is_unspecified()).unwrap_or([192, 0, 2, 77].into());
+    let server = message.options.address(super::code::SERVER_ID, &mut warnings);
+    let [a, b, c, _] = address.octets();
+    let server = server.unwrap_or([a, b, c, 1].into());
+    let mut table = super::decide_tests::table();
+    let network = &mut table.networks[0];
+    (network.mode, network.subnet, network.server) = (mode, [a, b, c, 0].into(), server);
+    table.insert(BootEntry {
+        node: "recorded".parse().unwrap(),
+        macs: vec![message.chaddr],
+        address,
+        intent: BootIntent::Ask,
+        attempt: None,
+        traits: BootTraits::default(),
+    });
+    (table, address)
+}
+
+/// What the cases demand of the file named to a client.
+fn is_right(reply: &Reply, request: &Request, capture: &str) {
+    let file = reply.answer.boot_file.as_ref().map(|file| file.name.as_str());
+    let http = request.is_http_boot();
+    assert_eq!(reply.answer.http_client, http, "{capture}");
+    match request.stage {
+        Stage::System => assert_eq!(file, None, "{capture}"),
+        Stage::Ipxe => assert!(file.unwrap().contains("/boot.ipxe?mac="), "{capture}"),
+        Stage::Pxe | Stage::HttpBoot | Stage::CutDownIpxe => {
+            let file = file.unwrap();
+            assert_eq!(file.starts_with("http://"), http, "{capture}: {file}");
+        }
+    }
+}
+
+#[test]
+fn every_recorded_client_gets_the_answer_it_needs_in_every_mode() {
+    let pool = Pool { first: [192, 0, 2, 250].into(), last: [192, 0, 2, 251].into() };
+    let mut answered = [0; 3];
+    for capture in CAPTURES {
+        for datagram in dhcp(capture) {
+            let message = Message::decode(&datagram.payload).unwrap();
+            let Ok(request) = Request::read(&message) else { continue };
+            let is_proxy_port = datagram.to.port() == 4011;
+            let port = if is_proxy_port { ServerPort::Proxy } else { ServerPort::Dhcp };
+            let modes = [DhcpMode::Reserved, DhcpMode::Full(pool), DhcpMode::Proxy];
+            for (mode, count) in modes.into_iter().zip(&mut answered) {
+                let (table, address) = lab_of(&message, mode);
+                let arrival = Arrival { from: datagram.from, on: table.networks[0].server, port };
+                let decision = decide(&request, arrival, &table, &mut Leases::new(), UnixMillis(9));
+                let reply = match decision.outcome {
+                    Outcome::Reply(reply) => reply,
+                    Outcome::Silent { why } => {
+                        let asks = matches!(request.kind, DhcpKind::Discover | DhcpKind::Request);
+                        let must = asks && mode != DhcpMode::Proxy && !is_proxy_port;
+                        assert!(!must, "{capture}: {mode:?}: {why}");
+                        continue;
+                    }
+                };
+                *count += 1;
+                is_right(&reply, &request, capture);
+                let is_proxy = mode == DhcpMode::Proxy || is_proxy_port;
+                let yiaddr = if is_proxy { Ipv4Addr::UNSPECIFIED } else { address };
+                assert_eq!(
+                    (reply.answer.yiaddr, reply.answer.lease.is_some()),
+                    (yiaddr, !is_proxy)
+                );
+                if is_proxy_port {
+                    assert_eq!(reply.to, Destination::Address(datagram.from), "{capture}");
+                }
+            }
+        }
+    }
+    let is_there = answered != [0; 3];
+    assert!(!is_there || answered.iter().all(|count| *count > 10), "{answered:?}");
+}
+
+#[test]
+fn operating_systems_and_installers_are_named_no_boot_file() {
+    for capture in CAPTURES.into_iter().filter(|c| c.contains("linux-") || c.contains("rs_pxe")) {
+        let mut systems = 0;
+        for datagram in dhcp(capture) {
+            let message = Message::decode(&datagram.payload).unwrap();
+            let Ok(request) = Request::read(&message) else { continue };
+            let is_firmware = request.vendor_class.starts_with(b"PXEClient");
+            assert_eq!(request.stage.is_firmware(), is_firmware, "{capture}: {request:?}");
+            systems += usize::from(!is_firmware);
+        }
+        let is_linux = capture.contains("linux-");
+        assert!(!is_linux || systems > 0 || dhcp(capture).is_empty(), "{capture}");
     }
 }
 

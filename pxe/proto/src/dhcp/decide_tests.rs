@@ -12,21 +12,21 @@ use proptest::prelude::*;
 use super::{answer::Ending, code, *};
 use crate::pcap::shared;
 
-const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
-const NODE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
-const ARRIVAL: Arrival = Arrival {
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+pub(super) const NODE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
+pub(super) const ARRIVAL: Arrival = Arrival {
     from: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68),
     on: SERVER,
     port: ServerPort::Dhcp,
 };
-const NOW: UnixMillis = UnixMillis(1_000_000);
+pub(super) const NOW: UnixMillis = UnixMillis(1_000_000);
 
-fn mac(last: u8) -> MacAddr {
+pub(super) fn mac(last: u8) -> MacAddr {
     MacAddr([2, 0x5a, 0x10, 0, 0, last])
 }
 
 /// Nodes 3, 5, 7, 9 on one network, a loader for every architecture.
-fn table() -> BootTable {
+pub(super) fn table() -> BootTable {
     let mut table = BootTable::default();
     table.networks.push(BootNetwork {
         name: "boot".to_owned(),
@@ -80,12 +80,12 @@ fn reply_of(bytes: &[u8], table: &BootTable) -> Reply {
     }
 }
 
-fn file_of(reply: &Reply) -> Option<&str> {
+pub(super) fn file_of(reply: &Reply) -> Option<&str> {
     reply.answer.boot_file.as_ref().map(|file| file.name.as_str())
 }
 
 /// A DISCOVER as case 03, 05, 07 and 09 give them.
-fn rom(last: u8, arch: u16) -> ClientMessage {
+pub(super) fn rom(last: u8, arch: u16) -> ClientMessage {
     ClientMessage::pxe(Discover, 0x1000_0000 + u32::from(last), mac(last), ClientArch(arch))
 }
 

@@ -18,6 +18,14 @@ pub mod request;
 mod capture_tests;
 #[cfg(test)]
 mod decide_tests;
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod peer_tests;
+#[cfg(test)]
+mod pool_tests;
+#[cfg(test)]
+mod proxy_tests;
 
 use model::sighting::DhcpKind;
 

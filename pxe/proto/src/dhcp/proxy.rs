@@ -77,7 +77,7 @@ fn answer(asked: &Asked<'_>) -> Result<Answer, String> {
         return Err(asked.unknown());
     }
     if request.stage == Stage::System {
-        return Err("it is no boot client: its address is the other server's".to_owned());
+        return Err("it is no boot client: there is no boot file for it".to_owned());
     }
     let (file, note) = boot_file(asked);
     let file = file

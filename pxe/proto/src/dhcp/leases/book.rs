@@ -203,6 +203,8 @@ impl Book {
 
     /// Keeps an address for a machine for a while.
     pub(super) fn offer(&mut self, address: Ipv4Addr, mac: MacAddr, now: UnixMillis) {
+        // What it had is not to be had any more: out of the pool, reserved, or given to another.
+        self.leave(mac, address, now);
         self.own(address, Some(mac));
         let slot = self.slots.entry(address).or_default();
         let is_bound = slot.is_bound(now);
@@ -362,5 +364,16 @@ impl Book {
             self.queue.remove(&(before, address));
             self.queue.insert((free_at, address));
         }
+    }
+}
+
+#[cfg(test)]
+impl Book {
+    pub(super) fn open_offers(&self) -> usize {
+        self.offers.len()
+    }
+
+    pub(super) fn pool(&self) -> Option<Range> {
+        self.pool
     }
 }
