@@ -7,10 +7,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::segment::must;
+use crate::segment::{Machine, must};
 
-/// Joins the bridge of `lan` and starts dnsmasq, which gives `address` to `mac`.
-pub(crate) fn start(lan: &str, dir: &Path, mac: &str, address: &str) -> Child {
+/// Joins the bridge of `lan` and starts dnsmasq, which gives `address` to the machine.
+pub(crate) fn start(lan: &str, dir: &Path, machine: &Machine, address: &str) -> Child {
     let namespace = namespace(lan);
     must(Command::new("ip").args(["netns", "add", &namespace]));
     let peer = format!("link add dh0 type veth peer name eth0 netns {namespace}");
@@ -23,11 +23,11 @@ pub(crate) fn start(lan: &str, dir: &Path, mac: &str, address: &str) -> Child {
     // A veth leaves checksums unfinished, and firmware drops such packets.
     let offload = ["netns", "exec", &namespace, "ethtool", "-K", "eth0", "tx", "off"];
     must(Command::new("ip").args(offload));
-    let shown = dir.display();
+    let (shown, mac, lines) = (dir.display(), machine.mac, machine.neighbour_lines);
     let config = format!(
         "port=0\ninterface=eth0\nbind-interfaces\nuser=root\nno-ping\nlog-dhcp\nlog-facility=-\n\
          pid-file={shown}/dnsmasq.pid\ndhcp-leasefile={shown}/dnsmasq.leases\n\
-         dhcp-range=192.0.2.100,192.0.2.199,255.255.255.0,10m\ndhcp-host={mac},{address}\n"
+         dhcp-range=192.0.2.100,192.0.2.199,255.255.255.0,10m\ndhcp-host={mac},{address}\n{lines}\n"
     );
     fs::write(dir.join("dnsmasq.conf"), config).unwrap();
     let log = File::create(dir.join("dnsmasq.log")).unwrap();

@@ -36,6 +36,8 @@ pub(crate) struct Machine {
     pub(crate) tables: String,
     /// The address a DHCP server gives it that stands beside volund, where there is one.
     pub(crate) neighbour: Option<&'static str>,
+    /// More lines of that server's configuration.
+    pub(crate) neighbour_lines: &'static str,
     /// Files it cannot do without, beside those every machine needs.
     pub(crate) needs: Vec<PathBuf>,
 }
@@ -54,6 +56,7 @@ impl Machine {
             network: String::new(),
             tables: String::new(),
             neighbour: None,
+            neighbour_lines: "",
             needs: vec![],
         }
     }
@@ -132,7 +135,7 @@ impl Segment {
         });
         if let Some(address) = machine.neighbour {
             let Self { namespace, dir, running, .. } = &mut segment;
-            running.push(neighbour::start(namespace, dir, machine.mac, address));
+            running.push(neighbour::start(namespace, dir, machine, address));
         }
         let volund = env!("CARGO_BIN_EXE_volund");
         let (config, twin) = (segment.dir.join("config"), segment.dir.join("twin.toml"));
