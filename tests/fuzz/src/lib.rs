@@ -29,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     ("boot_paths", http::paths),
     ("config", text::config),
     ("cpuinfo", hardware::cpuinfo),
+    ("dhcp_leases", dhcp::leases),
     ("dhcp_reply", dhcp::reply),
     ("dhcp_request", dhcp::request),
     ("hostlist", text::hostlist),

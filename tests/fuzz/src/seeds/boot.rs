@@ -26,7 +26,55 @@ pub(super) fn dhcp_seeds() -> Vec<Seed> {
     });
     let answers: Vec<_> = answers.collect();
     let requests = messages.into_iter().map(|(name, bytes)| seed("dhcp_request", name, bytes));
-    requests.chain(answers).collect()
+    requests.chain(answers).chain(lease_seeds()).collect()
+}
+
+/// Deeds as [`dhcp::leases`] reads them: which, who, about what address, and what else.
+fn lease_seeds() -> impl Iterator<Item = Seed> {
+    let stories: [(&str, &[[u8; 4]]); 4] = [
+        (
+            "a-machine-comes-and-goes",
+            &[[0, 5, 12, 7], [1, 5, 6, 7], [3, 5, 6, 7], [4, 5, 6, 0], [0, 5, 6, 7]],
+        ),
+        (
+            "one-declines-all-it-gets",
+            &[
+                [0, 5, 6, 0],
+                [5, 5, 6, 0],
+                [0, 5, 7, 0],
+                [5, 5, 7, 0],
+                [0, 5, 8, 0],
+                [5, 5, 8, 0],
+                [0, 5, 12, 0],
+                [0, 6, 12, 0],
+            ],
+        ),
+        (
+            "two-want-one-address-across-a-restart",
+            &[
+                [0, 5, 8, 0],
+                [1, 5, 8, 0],
+                [8, 0, 0, 0],
+                [1, 6, 8, 0],
+                [6, 0, 0, 100],
+                [1, 6, 8, 0],
+                [1, 5, 8, 0],
+            ],
+        ),
+        (
+            "a-reservation-in-the-pool-and-pings",
+            &[
+                [7, 1, 0, 0],
+                [7, 1, 0, 210],
+                [0, 3, 9, 0],
+                [1, 3, 9, 0],
+                [0, 7, 9, 0],
+                [1, 7, 9, 0],
+                [2, 7, 10, 0],
+            ],
+        ),
+    ];
+    stories.into_iter().map(|(name, deeds)| seed("dhcp_leases", name, deeds.concat()))
 }
 
 fn client_messages() -> Vec<(String, Vec<u8>)> {
