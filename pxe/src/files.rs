@@ -6,10 +6,15 @@
 //! as Debian's `ipxe.efi -> /boot/ipxe.efi` does.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
 };
 
 /// Opens the regular file that the table gives for `name`, and tells its length.
@@ -17,12 +22,30 @@ use std::{
 /// # Errors
 /// When there is none, it cannot be read, or a link leads out of the folder to somebody else's file.
 pub(crate) fn open(name: &str, path: &Path) -> io::Result<(File, u64)> {
-    let file = File::open(resolve(name, path)?)?;
+    open_with_metadata(name, path).map(|(file, metadata)| (file, metadata.len()))
+}
+
+/// The same, with all that is known of the file.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with_metadata(name: &str, path: &Path) -> io::Result<(File, Metadata)> {
+    // What is no link lies where it says: only a link has to be followed by hand, which costs a look at every folder.
+    let file = match open_itself(path) {
+        Err(Errno::LOOP) => open_itself(&resolve(name, path)?),
+        opened => opened,
+    }?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    Ok((file, metadata.len()))
+    Ok((file, metadata))
+}
+
+/// Opens what is no link; a pipe, without waiting for somebody at its other end.
+fn open_itself(path: &Path) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
 /// The path without links. A name with a slash in front is a URL path, whose file the configuration names itself:

@@ -54,9 +54,13 @@ impl<T> Sink<T> {
             queue.pop_front();
             self.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        // The reader looks until the queue is empty before it waits: to wake it for each would cost more than the item.
+        let was_empty = queue.is_empty();
         queue.push_back(item);
         drop(queue);
-        self.0.filled.notify_one();
+        if was_empty {
+            self.0.filled.notify_one();
+        }
     }
 
     /// The oldest one, when there is one. Meant for one reader; cancelling it loses nothing.

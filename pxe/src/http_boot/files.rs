@@ -1,6 +1,6 @@
 //! Files of the boot table as answers: opened, checked against their digest, and cut to what was asked for.
 
-use std::{fs::File, io, net::Ipv4Addr, os::unix::fs::FileExt, path::Path};
+use std::{fs::File, io, net::Ipv4Addr, os::unix::fs::FileExt};
 
 use model::Sighted;
 use pxe_proto::path::find_file;
@@ -68,12 +68,8 @@ pub(super) fn file(state: &State, request: &Request, path: &str, from: Ipv4Addr)
     let by_path = table.files.get_key_value(path).map(|(name, file)| (name.as_str(), file));
     let (name, named) =
         by_path.or_else(|| find_file(&table.files, path.trim_start_matches('/')))?;
-    let opened = files::open(name, named).and_then(|(file, _length)| {
-        let stamp = Stamp::new(&file.metadata()?);
-        Ok((file, stamp))
-    });
-    let (file, stamp) = match opened {
-        Ok(opened) => opened,
+    let (file, stamp) = match files::open_with_metadata(name, named) {
+        Ok((file, metadata)) => (file, Stamp::new(&metadata)),
         Err(error) => {
             tracing::warn!(path, file = %named.display(), %error, "a served file cannot be read");
             return None;
