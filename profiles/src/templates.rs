@@ -157,6 +157,7 @@ impl Templates {
         Ok(StoredScript { title, kernel, initrds, args })
     }
 
+    /// The interface it boots from is named by the boot services, which know which MAC asked.
     fn agent_args(
         &self,
         (node, address): (&NodeName, Ipv4Addr),
@@ -165,13 +166,11 @@ impl Templates {
     ) -> Result<String, TemplateError> {
         let fields = self.fields(node)?;
         let url = volund_fields(fields, ticket).url;
-        let (ticket, NodeFields { prefix, mac, .. }) = (ticket.reveal(), fields);
-        let boot_if = mac.hyphenated();
+        let (ticket, NodeFields { prefix, .. }) = (ticket.reveal(), fields);
         let gateway = fields.router.map(|router| format!(" {GATEWAY_ARG}={router}"));
         let gateway = gateway.unwrap_or_default();
         Ok(format!(
-            "{extra} {URL_ARG}={url} {TICKET_ARG}={ticket} {ADDRESS_ARG}={address}/{prefix}{gateway} \
-             BOOTIF=01-{boot_if}"
+            "{extra} {URL_ARG}={url} {TICKET_ARG}={ticket} {ADDRESS_ARG}={address}/{prefix}{gateway}"
         ))
     }
 
@@ -264,11 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_gets_url_ticket_address_and_boot_interface() {
+    fn the_agent_gets_url_ticket_and_address() {
         let script = make(&templates(Args::Agent("console=ttyS0".to_owned()), "")).unwrap();
         let want = "console=ttyS0 volund.url=http://192.0.2.1:8067 \
-                    volund.ticket=abababababababababababababababab volund.ip=192.0.2.99/24 \
-                    BOOTIF=01-9c-8e-99-00-03-01";
+                    volund.ticket=abababababababababababababababab volund.ip=192.0.2.99/24";
         assert_eq!(script.args, want);
     }
 

@@ -48,6 +48,9 @@ const KEYS: [(&str, &[u16], Option<&str>); 5] = [
     ("efi_arm32", &[10], None),
     ("efi_arm64", &[11], None),
 ];
+/// What is tried behind the default where nothing is configured and the folder has it: these bring drivers of their own,
+/// for firmware whose network driver does not serve the first choice.
+const FALLBACKS: [(&[u16], &str); 2] = [(&[0], "ipxe.pxe"), (X64, "ipxe.efi")];
 /// UEFI on x86-64; HTTP boot (16) takes what these have.
 const X64: &[u16] = &[7, 9];
 
@@ -78,6 +81,17 @@ impl LoaderFiles {
             files.insert(GRUB.to_owned(), secure.grub.clone());
         }
         files
+    }
+
+    /// Adds what else may be tried to the ladders nobody has written down.
+    fn add_fallbacks(&mut self, written: &[u16]) {
+        let more = FALLBACKS.iter().filter(|(_, file)| self.dir.join(file).is_file());
+        for (arches, file) in more {
+            for arch in arches.iter().filter(|arch| !written.contains(arch)) {
+                let names = self.names.entry(ClientArch(*arch)).or_default();
+                names.push((*file).to_owned());
+            }
+        }
     }
 
     /// Serves what nodes name for themselves, too.
@@ -121,17 +135,22 @@ pub(super) struct RawLoaders {
 impl RawLoaders {
     /// What holds when there is no `[loaders]`.
     pub(super) fn unsaid(place: Place) -> Self {
-        Self { loaders: LoaderFiles::default(), places: BTreeMap::new(), place }
+        let mut loaders = LoaderFiles::default();
+        loaders.add_fallbacks(&[]);
+        Self { loaders, places: BTreeMap::new(), place }
     }
 
     pub(super) fn read(fields: Fields<'_>, dir: &Path) -> Self {
-        let mut raw = Self::unsaid(fields.place.clone());
+        let (loaders, place) = (LoaderFiles::default(), fields.place.clone());
+        let mut raw = Self { loaders, places: BTreeMap::new(), place };
         if let Some(folder) = fields.path("dir", dir) {
             raw.place = folder.place;
             raw.loaders.dir = folder.value;
         }
+        let mut written = Vec::new();
         for (key, arches, _) in KEYS {
             let Some(texts) = fields.text_or_texts(key) else { continue };
+            written.extend_from_slice(arches);
             if texts.is_empty() {
                 fields.fault(
                     &fields.place,
@@ -148,6 +167,7 @@ impl RawLoaders {
             raw.loaders.names.extend(arches.iter().map(|arch| (ClientArch(*arch), list.clone())));
             raw.places.extend(names.into_iter().map(|name| (name.value, name.place)));
         }
+        raw.loaders.add_fallbacks(&written);
         fields.done();
         raw
     }
