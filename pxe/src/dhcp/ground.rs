@@ -25,7 +25,7 @@ pub(super) fn receive_buffer(size: usize, port: u16) -> Option<Finding> {
                 size / 2048
             ),
             format!(
-                "run with CAP_NET_ADMIN, or `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}` and in /etc/sysctl.d"
+                "`sysctl -w net.core.rmem_max={RECEIVE_BUFFER}` and in /etc/sysctl.d, or run with CAP_NET_ADMIN"
             ),
         )
     })
