@@ -27,17 +27,28 @@ const NEVER: Duration = Duration::from_secs(3_600);
 
 type Speaks = fn(DhcpKind, u32, MacAddr, ClientArch) -> ClientMessage;
 
-/// Kinds of clients, each for a bay of its own: what it speaks, its architecture, what it is to be named.
-const CLIENTS: [(&str, Speaks, u16, &str); 9] = [
-    ("BIOS ROM", ClientMessage::pxe, 0, "undionly.kpxe"),
-    ("UEFI x86-64", ClientMessage::pxe, 7, "snponly.efi"),
-    ("UEFI x86-64, by its other number", ClientMessage::pxe, 9, "snponly.efi"),
-    ("UEFI x86", ClientMessage::pxe, 6, "ia32.efi"),
-    ("UEFI arm64", ClientMessage::pxe, 11, "arm64.efi"),
-    ("HTTP boot x86-64", ClientMessage::http_boot, 16, "snponly.efi"),
-    ("HTTP boot arm64", ClientMessage::http_boot, 19, "arm64.efi"),
-    ("iPXE on BIOS", ClientMessage::ipxe, 0, "boot.ipxe"),
-    ("iPXE on UEFI", ClientMessage::ipxe, 7, "boot.ipxe"),
+/// Who reads what is to be started, once a loader runs. A node's texts stand under the names of all three.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Ipxe,
+    Grub,
+    Pxelinux,
+}
+use Reader::{Grub, Ipxe, Pxelinux};
+
+/// Kinds of clients, each for a bay of its own: what it speaks, its architecture, what it is to be named, what reads on.
+const CLIENTS: [(&str, Speaks, u16, &str, Reader); 11] = [
+    ("BIOS ROM", ClientMessage::pxe, 0, "undionly.kpxe", Ipxe),
+    ("UEFI x86-64", ClientMessage::pxe, 7, "snponly.efi", Ipxe),
+    ("UEFI x86-64, by its other number", ClientMessage::pxe, 9, "snponly.efi", Ipxe),
+    ("UEFI x86", ClientMessage::pxe, 6, "ia32.efi", Ipxe),
+    ("UEFI arm64", ClientMessage::pxe, 11, "arm64.efi", Ipxe),
+    ("HTTP boot x86-64", ClientMessage::http_boot, 16, "snponly.efi", Ipxe),
+    ("HTTP boot arm64", ClientMessage::http_boot, 19, "arm64.efi", Ipxe),
+    ("iPXE on BIOS", ClientMessage::ipxe, 0, "boot.ipxe", Ipxe),
+    ("iPXE on UEFI", ClientMessage::ipxe, 7, "boot.ipxe", Ipxe),
+    ("pxelinux", ClientMessage::pxe, 0, "undionly.kpxe", Pxelinux),
+    ("GRUB", ClientMessage::pxe, 7, "snponly.efi", Grub),
 ];
 
 #[tokio::test]
@@ -64,7 +75,7 @@ async fn prove(network: &'static str, proxy: bool) {
         if profile != "local" {
             rig.switch(&format!("bld-[001-{bays:03}]"), profile).await;
         }
-        for (blade, (name, speaks, arch, wanted)) in blades() {
+        for (blade, (name, speaks, arch, wanted, reader)) in blades() {
             if profile != "local" {
                 rig.in_phase(blade.name.as_str(), Phase::Booting).await;
             }
@@ -74,11 +85,8 @@ async fn prove(network: &'static str, proxy: bool) {
             let file = client.asks(|kind, xid| speaks(kind, xid, blade.macs[0], arch)).await;
             assert!(file.contains(wanted), "{}: told {file:?}", client.what);
             client.loads(&file).await;
-            // Whatever loader that was, it is iPXE that asks next.
-            let starter = ClientArch(if arch.0 == 0 { 0 } else { 7 });
-            let ipxe = |kind, xid| ClientMessage::ipxe(kind, xid, blade.macs[0], starter);
-            let script = client.asks(ipxe).await;
-            client.runs(&script, profile).await;
+            let text = client.reads(reader, arch).await;
+            client.runs(&text, profile).await;
         }
         for (blade, _) in blades().filter(|_| ["ram", "install"].contains(&profile)) {
             rig.in_phase(blade.name.as_str(), Phase::Done).await;
@@ -172,6 +180,10 @@ impl Client<'_> {
         if file.starts_with("http://") {
             return self.fetches(file, Whole::Yes).await;
         }
+        self.reads_over_tftp(file).await;
+    }
+
+    async fn reads_over_tftp(&self, file: &str) {
         let [_, tftp, _] = PORTS;
         let from = SocketAddr::from((server(self.rig).unwrap(), tftp));
         let read = twin::tftp::read(self.blade.address, from, file).await;
@@ -179,36 +191,45 @@ impl Client<'_> {
         assert!(bytes > 0, "{}: {file} is empty", self.what);
     }
 
-    /// Fetches a script and everything it names; the kernel last, since with it the boot is under way.
-    async fn runs(&self, script: &str, profile: &str) {
-        let url = Url::parse(script).unwrap();
-        assert_eq!(SocketAddr::V4(url.host), self.rig.boot_port(), "{}", self.what);
-        let answer = wire::get(self.rig, self.blade.address, &url.target).await;
-        assert_eq!(answer.status, 200, "{}: {script}", self.what);
-        let text = String::from_utf8(answer.body).unwrap();
-        let (mut files, mut last) = (urls(&text), BTreeSet::new());
-        files.retain(|url| {
-            let late = url.ends_with("/kernel") || url.ends_with("/done");
-            if late {
-                last.insert(url.clone());
+    /// The text that says what to start: where DHCP says it is, or under the name its loader asks for.
+    async fn reads(&self, reader: Reader, arch: ClientArch) -> String {
+        let mac = self.blade.macs[0];
+        let target = match reader {
+            Reader::Grub => format!("/grub/grub.cfg-01-{}", mac.hyphenated()),
+            Reader::Pxelinux => format!("/pxelinux.cfg/01-{}", mac.hyphenated()),
+            Reader::Ipxe => {
+                let starter = ClientArch(if arch.0 == 0 { 0 } else { 7 });
+                let ipxe = |kind, xid| ClientMessage::ipxe(kind, xid, mac, starter);
+                let url = Url::parse(&self.asks(ipxe).await).unwrap();
+                assert_eq!(SocketAddr::V4(url.host), self.rig.boot_port(), "{}", self.what);
+                url.target
             }
-            !late
-        });
-        let kernels = last.iter().filter(|url| url.ends_with("/kernel")).count();
-        assert_eq!(kernels, usize::from(profile != "local"), "{}: {text}", self.what);
-        for url in &files {
+        };
+        let answer = wire::get(self.rig, self.blade.address, &target).await;
+        assert_eq!(answer.status, 200, "{}: {target}", self.what);
+        String::from_utf8(answer.body).unwrap()
+    }
+
+    /// Fetches everything a text names; the kernel last, since with it the boot is under way, and then calls back.
+    async fn runs(&self, text: &str, profile: &str) {
+        let files = urls(text, server(self.rig).unwrap());
+        let with = |end: &'static str| files.iter().filter(move |url| url.ends_with(end));
+        let is_early = |url: &&String| !url.ends_with("/kernel") && !url.ends_with("/done");
+        assert_eq!(with("/kernel").count() > 0, profile != "local", "{}: {text}", self.what);
+        for url in files.iter().filter(is_early).chain(with("/kernel")) {
             self.fetches(url, Whole::Yes).await;
         }
-        // `/done` sorts behind `/i/…`: a system calls back after it was started.
-        for url in last.iter().filter(|url| url.ends_with("/kernel")) {
-            self.fetches(url, Whole::Yes).await;
-        }
-        for url in last.iter().filter(|url| url.ends_with("/done")) {
+        for url in with("/done") {
             self.fetches(url, Whole::No).await;
         }
     }
 
     async fn fetches(&self, url: &str, whole: Whole) {
+        if let Some(rest) = url.strip_prefix("tftp://") {
+            let (host, file) = rest.split_once('/').unwrap();
+            assert_eq!(host.parse().ok(), server(self.rig), "{}: {url}", self.what);
+            return self.reads_over_tftp(&format!("/{file}")).await;
+        }
         let parsed = Url::parse(url).unwrap_or_else(|error| panic!("{}: {error}", self.what));
         assert_eq!(SocketAddr::V4(parsed.host), self.rig.boot_port(), "{}: {url}", self.what);
         let answer = wire::get(self.rig, self.blade.address, &parsed.target).await;
@@ -231,9 +252,15 @@ fn server(rig: &Rig) -> Option<Ipv4Addr> {
     }
 }
 
-/// Every URL of a script, once. One without a path names no file: the agent puts paths of its own behind it.
-fn urls(script: &str) -> BTreeSet<String> {
-    let words = script.split_ascii_whitespace();
-    let found = words.filter_map(|word| word.find("http://").and_then(|at| word.get(at..)));
+/// Every URL of a text, once. GRUB writes them as `(http,HOST)/PATH`, pxelinux `::PATH` for its own server's TFTP. One
+/// without a path names no file: the agent puts paths of its own behind it.
+fn urls(text: &str, server: Ipv4Addr) -> BTreeSet<String> {
+    let text = text.replace("(http,", "http://").replace("(tftp,", "tftp://").replace(")/", "/");
+    let text = text.replace("::", &format!("tftp://{server}/"));
+    let words = text.split_ascii_whitespace().map(|word| word.trim_end_matches(['\'', ';']));
+    let found = words.filter_map(|word| {
+        let at = word.find("http://").or_else(|| word.find("tftp://"))?;
+        word.get(at..)
+    });
     found.filter(|url| url.matches('/').count() > 2).map(str::to_owned).collect()
 }

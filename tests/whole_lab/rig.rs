@@ -120,6 +120,8 @@ impl Rig {
         let (octet, claim) = free_octet();
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("whole-lab-{}-{octet}", std::process::id()));
+        // What a test of this process left that failed with this octet.
+        let _old = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("config")).unwrap();
         let spec = LabSpec {
             octet,
