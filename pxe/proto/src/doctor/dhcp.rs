@@ -36,7 +36,7 @@ pub(super) const PLAIN: &[Rule] = &[
         id: "relay-unknown",
         confidence: Certain,
         remedy: "add the network of that relay to the configuration, or move the node's port to a boot network",
-        finds: |story| silent(story, &["no boot network holds its relay"]),
+        finds: |story| silent(story, &["no boot network holds"]),
     },
     Rule {
         id: "wrong-network",
@@ -48,7 +48,9 @@ pub(super) const PLAIN: &[Rule] = &[
         id: "unknown-arch",
         confidence: Certain,
         remedy: "choose another boot mode in its firmware, such as UEFI PXE of IPv4",
-        finds: |story| silent(story, &["no loader is known for", "it names no architecture"]),
+        finds: |story| {
+            silent(story, &["no loader is known for", "it names no architecture", "Raspberry Pi"])
+        },
     },
     Rule {
         id: "no-loader",
@@ -137,7 +139,11 @@ fn looped(story: &Story<'_>) -> Option<Found> {
 fn conflict(story: &Story<'_>) -> Option<Found> {
     let (place, text) = story.last(|what| match what {
         Sighted::AddressTaken { .. } => Some(what.to_string()),
-        Sighted::DhcpSilent { why } if why.starts_with("it declines ") => Some(why.clone()),
+        Sighted::DhcpSilent { why }
+            if why.starts_with("it declines ") && why.contains("another machine") =>
+        {
+            Some(why.clone())
+        }
         _ => None,
     })?;
     found(text, vec![place])

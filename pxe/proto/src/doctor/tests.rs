@@ -498,6 +498,80 @@ fn no_dhcp() {
     is_with("no-dhcp", vec![], &Facts { heard_before: false, ..facts() });
 }
 
+/// What DHCP really says in these cases is what the rules look for.
+#[test]
+fn the_words_of_a_dhcp_decision_are_the_words_the_rules_know() {
+    use model::boot::{BootEntry, BootIntent, BootNetwork, BootTable, BootTraits, DhcpMode};
+
+    use crate::dhcp::{
+        Arrival, ClientMessage, Leases, Outcome, RelayInfo, Request, ServerPort, decide,
+    };
+
+    const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+    let (ours, other): (Ipv4Addr, Ipv4Addr) = ([192, 0, 2, 10].into(), [192, 0, 2, 9].into());
+    let table = |address: [u8; 4]| {
+        let mut table = BootTable::default();
+        table.networks.push(BootNetwork {
+            name: "boot".to_owned(),
+            mode: DhcpMode::Reserved,
+            unknown_lease_s: 120,
+            options: vec![],
+            subnet: [192, 0, 2, 0].into(),
+            prefix: 24,
+            server: ours,
+            router: None,
+            dns: vec![],
+            lease_s: 600,
+            http: "192.0.2.10:8067".parse().unwrap(),
+        });
+        table.insert(BootEntry {
+            node: "bld-003".parse().unwrap(),
+            macs: vec![MAC],
+            address: address.into(),
+            intent: BootIntent::Ask,
+            attempt: None,
+            traits: BootTraits::default(),
+        });
+        table
+    };
+    let (home, away) = (table([192, 0, 2, 77]), table([198, 51, 100, 77]));
+    let rom = |kind, arch| ClientMessage::pxe(kind, 7, MAC, ClientArch(arch));
+    let relay = RelayInfo { circuit_id: None, source_port: false };
+    let declined = ClientMessage {
+        requested: Some([192, 0, 2, 77].into()),
+        server_id: Some(ours),
+        ..rom(DhcpKind::Decline, 0)
+    };
+    let taken = rom(DhcpKind::Request, 0).selecting([192, 0, 2, 200].into(), other);
+    let far = rom(DhcpKind::Discover, 0).message().through_relay([198, 51, 100, 1].into(), &relay);
+    let cases = [
+        ("relay-unknown", far, &home),
+        ("wrong-network", rom(DhcpKind::Discover, 0).message(), &away),
+        ("unknown-arch", rom(DhcpKind::Discover, 999).message(), &home),
+        ("no-loader", rom(DhcpKind::Discover, 11).message(), &home),
+        ("rival-address", taken.message(), &home),
+        ("address-conflict", declined.message(), &home),
+    ];
+    for (id, message, table) in cases {
+        let request = Request::decode(&message.encode()).unwrap();
+        let from = std::net::SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 68);
+        let arrival = Arrival { from, on: ours, port: ServerPort::Dhcp };
+        let mut leases = Leases::new();
+        let bound = rom(DhcpKind::Request, 0).selecting([192, 0, 2, 77].into(), ours).message();
+        let bound = Request::decode(&bound.encode()).unwrap();
+        let acked = decide(&bound, arrival, &home, &mut leases, at(0)).outcome;
+        assert!(matches!(acked, Outcome::Reply(_)));
+        let decided = decide(&request, arrival, table, &mut leases, at(1));
+        let why = match decided.outcome {
+            Outcome::Silent { why } => why,
+            Outcome::Reply(reply) => reply.note.unwrap_or_else(|| panic!("{id}: no word")),
+        };
+        let lines = vec![(0, hears(&request.client(), request.kind)), (0, silent(&why))];
+        let said = says(lines, &facts()).unwrap_or_else(|| panic!("{id}: {why}"));
+        assert_eq!(said.id, id, "{why}");
+    }
+}
+
 #[test]
 fn every_row_has_a_test_of_its_name_and_a_sentence_of_its_own() {
     let source = include_str!("tests.rs");
