@@ -71,7 +71,8 @@ fn uefi_over_http(name: &'static str) -> Machine {
     Machine { twin: http_only(), ..Machine::plain(name, "uefi") }
 }
 
-/// Firmware that starts nothing unsigned, and Debian's signed shim and GRUB for it.
+/// Firmware that starts nothing unsigned, and Debian's signed shim and GRUB for it. Over TFTP only: over UEFI HTTP boot
+/// both arrive, and then GRUB 2.06 stops at its prompt, since it finds no server in an HTTP device path.
 fn secure(name: &'static str) -> Machine {
     let mut machine = Machine::plain(name, "uefi-secure");
     let (shim, grub) = (fetched("shimx64.efi.signed"), fetched("grubnetx64.efi.signed"));
@@ -199,15 +200,6 @@ fn firmware_proxy_arm64_over_http() {
 #[ignore = "nightly: tests/nightly/firmware.sh"]
 fn firmware_proxy_bios_with_pxelinux() {
     Row::inspected(pxelinux("p-pxelinux").beside(RESERVED), &PXELINUX).prove();
-}
-
-#[test]
-#[ignore = "nightly: tests/nightly/firmware.sh"]
-fn firmware_secure_boot_over_http() {
-    let machine = Machine { twin: http_only(), ..secure("secure-http") };
-    let story =
-        ["HTTP GET /shimx64.efi 200", "HTTP GET /grubx64.efi 200", "grub.cfg", KERNEL, REPORT];
-    Row::inspected(machine, &story).prove();
 }
 
 #[test]
