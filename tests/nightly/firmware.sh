@@ -28,7 +28,7 @@ for row in $rows; do
     sed -n 's/^ROW //p' "$log"
   else
     failed=1
-    why=$(grep -A1 -m1 'panicked at' "$log" | tail -1 | cut -c1-200)
+    why=$(grep -A1 -m1 'panicked at' "$log" | tail -1 | cut -c1-200 || true)
     echo "${row##*::firmware_} | FAILED | - | ${why:-no end within its bound}; see $log"
   fi
 done
