@@ -144,6 +144,7 @@ impl LiveLab {
                 .into_iter()
                 .map(|finding| (finding.what, finding.remedy))
                 .collect(),
+            acks: status.dhcp.acks,
             late_acks: status.dhcp.late_acks,
             dropped_requests: status.dhcp.dropped_requests,
             pool: status.pool.map(|pool| {

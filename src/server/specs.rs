@@ -103,7 +103,10 @@ pub(super) fn templates(
 
 fn payload(config: &Config, profile: &Profile) -> anyhow::Result<Option<Payload>> {
     let name = &profile.name;
-    let title = if profile.about.is_empty() { name.to_string() } else { profile.about.clone() };
+    let title = match profile.about.as_str() {
+        "" => name.to_string(),
+        about => format!("{name} ({about})"),
+    };
     let kernel = format!("/i/{name}/kernel");
     match &profile.boots {
         Boots::Local => Ok(None),

@@ -15,13 +15,19 @@ pub struct Network {
     pub rivals: Vec<NetworkRival>,
     /// What was found about this machine: what is so, what to do.
     pub findings: Vec<(String, String)>,
-    /// ACKs that went out before their record was on the disk.
+    /// ACKs that went out.
+    pub acks: u64,
+    /// Those of them that went out before their record was on the disk.
     pub late_acks: u64,
     /// REQUESTs given up because there were too many.
     pub dropped_requests: u64,
     /// Addresses of the pool: all, and those that are free.
     pub pool: Option<(usize, usize)>,
 }
+
+/// Late ACKs that are worth a word, when they are more than one in a hundred: a single sync now and then takes tens
+/// of milliseconds on any disk.
+const LATE_ACKS: u64 = 20;
 
 /// Another DHCP server on a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +67,11 @@ pub fn network(of: &Network) -> Vec<Diagnosis> {
             "widen the pool, or shorten the leases of unknown machines",
         )
     });
-    let late = (of.late_acks > 0).then(|| {
-        let cause =
-            format!("{name}: {} answers went out before their lease was on the disk", of.late_acks);
+    let late = (of.late_acks >= LATE_ACKS && of.late_acks * 100 > of.acks).then(|| {
+        let cause = format!(
+            "{name}: {} of {} ACKs went out before their lease was on the disk",
+            of.late_acks, of.acks
+        );
         row(
             "disk-slow",
             Confidence::Certain,

@@ -598,7 +598,8 @@ fn a_network_with_trouble_is_told_of_the_worst_first() {
         is_proxy: false,
         rivals: vec![rival(8, None), rival(9, Some("a.0"))],
         findings: vec![("gc_thresh3 is 1024".to_owned(), "raise it".to_owned())],
-        late_acks: 3,
+        acks: 1_000,
+        late_acks: 20,
         dropped_requests: 1,
         pool: Some((10, 0)),
     };
@@ -609,6 +610,10 @@ fn a_network_with_trouble_is_told_of_the_worst_first() {
     );
     let proxy = Network { is_proxy: true, rivals: vec![rival(8, None)], ..Network::default() };
     assert_eq!(ids(&proxy), Vec::<&str>::new(), "that server shall be there");
+    for (acks, late_acks) in [(2, 2), (19, 19), (10_000, 100)] {
+        let busy = Network { acks, late_acks, ..Network::default() };
+        assert_eq!(ids(&busy), Vec::<&str>::new(), "{late_acks} late of {acks}");
+    }
 }
 
 mod any_story {
