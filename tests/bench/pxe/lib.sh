@@ -62,15 +62,19 @@ clean() {
   rm -rf "$work"
 }
 
-# stop PID: ends a server we started.
+# stop PID: ends a server we started, and waits until its ports are free.
 stop() {
+  end "$1"
+  # Its children may still have one.
+  wait_for ports_are_free
+}
+# end PID: ends a process we started.
+end() {
   kill "$1" 2>/dev/null || true
   local tries=0
   while kill -0 "$1" 2>/dev/null && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -9 "$1" 2>/dev/null || true
   wait "$1" 2>/dev/null || true
-  # Its children may still have the port.
-  wait_for ports_are_free
 }
 ports_are_free() { ! in_server ss -Hln '( sport = :67 or sport = :69 or sport = :8067 )' | grep -q .; }
 
@@ -186,11 +190,12 @@ TOML
   farm=$!
   pids+=("$farm")
   wait_for grep -qs ready "$lab/farm"
-  ip netns exec "$srv" "$bin/volund" serve --config "$lab" >"$lab/log" 2>&1 &
+  # As docs/volund.service starts it.
+  MALLOC_ARENA_MAX=2 ip netns exec "$srv" "$bin/volund" serve --config "$lab" >"$lab/log" 2>&1 &
   started $!
   wait_for tcp_is_bound 8067
 }
-stop_lab() { stop "$server"; stop "$farm"; }
+stop_lab() { stop "$server"; end "$farm"; }
 
 # ordered NODES: switches all of them to a system in memory, and waits until their power is on and they are to boot.
 ordered() {

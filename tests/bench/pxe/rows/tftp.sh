@@ -18,7 +18,7 @@ tftp_turns() {
       note "$key-$name" "$(field mb_s <<<"$out")"
       stop "$server"
     done
-    [ -z "${lossy:-}" ] || stop "$relay"
+    [ -z "${lossy:-}" ] || end "$relay"
   done
 }
 start_relay() {

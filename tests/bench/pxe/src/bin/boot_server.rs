@@ -1,7 +1,7 @@
 //! The boot services alone, from a generated table: as `volund serve` starts them, without nodes' BMCs and the book.
 //!
-//! `boot_server --server ADDRESS --interface NAME --files FOLDER [--nodes N] [--lease-log FILE] [--router-mtu N]`. It
-//! prints `ready` when it can be asked. Nodes have the hardware addresses 02:5a:10:xx:xx:xx and the addresses from
+//! `boot_server --server ADDRESS --interface NAME --files FOLDER [--nodes N] [--lease-log FILE]`. It
+//! prints `ready` when it can be asked, and what it counted when it is ended. Nodes have the hardware addresses 02:5a:10:xx:xx:xx and the addresses from
 //! 198.19.0.1 on; the relay's 198.18.0.2 is a node's too, so that load from there is served as a node's. Machines it
 //! does not know get an address of the pool 198.18.1.0 to 198.18.250.255, as with the peers.
 
@@ -19,8 +19,12 @@ use model::{
     BootAnswer, BootEntry, BootIntent, BootScript, BootTable, ClientArch, MacAddr,
     boot::{BootNetwork, BootTraits, DhcpMode, Pool},
 };
-use pxe::{BootCall, Listener, PxeConfig, PxeServer, Sink, Sinks, Wrap};
-use tokio::{sync::mpsc, task::JoinSet};
+use pxe::{BootCall, DhcpCounters, Listener, PxeConfig, PxeServer, Sink, Sinks, Wrap};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The first node's address.
@@ -64,7 +68,16 @@ async fn main() {
     let started = PxeServer::start(&config, table, calls, sinks, &mut tasks, stop.clone());
     let started = started.unwrap_or_else(|error| fail(&format!("{error}: {error:?}")));
     println!("ready {:?}", started.bound);
-    tokio::signal::ctrl_c().await.ok();
+    let ended = signal(SignalKind::terminate()).map(|mut ended| async move { ended.recv().await });
+    ended.unwrap_or_else(|error| fail(&format!("no signals: {error}"))).await;
+    for network in started.status.networks() {
+        let DhcpCounters { heard, acks, late_acks, dropped_discovers, dropped_requests, .. } =
+            network.dhcp;
+        println!(
+            "heard={heard} acks={acks} late_acks={late_acks} dropped_discovers={dropped_discovers} \
+             dropped_requests={dropped_requests}"
+        );
+    }
     stop.cancel();
 }
 
