@@ -172,8 +172,9 @@ impl PacketFiles {
     /// The packet as a record, its frame made up. Of what is no DHCP the head is kept.
     fn record(&self, packet: &Packet) -> Option<Vec<u8>> {
         let Packet { at, mac, from, to, ref payload, length, .. } = *packet;
-        let is_dhcp = |end: SocketAddrV4| matches!(end.port(), 67 | 68 | 4011);
-        let keep = if is_dhcp(from) || is_dhcp(to) { payload.len() } else { KEPT };
+        // Whichever port it is served on: the cookie is where RFC 2131 puts it.
+        let is_dhcp = payload.get(236..240) == Some(&[99, 130, 83, 99]);
+        let keep = if is_dhcp { payload.len() } else { KEPT };
         let payload = payload.get(..keep.min(payload.len()))?;
         let (source, target) = self.ends(mac, from, to);
         pcap::record(&Captured { at, source, target, from, to, payload, length })

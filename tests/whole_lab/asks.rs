@@ -48,6 +48,12 @@ impl Rig {
         answer.text().await.unwrap()
     }
 
+    /// GET of a file of the API.
+    pub(crate) async fn bytes(&self, path: &str) -> Vec<u8> {
+        let answer = self.client.get(self.url(path)).bearer_auth(&self.token).send().await.unwrap();
+        answer.error_for_status().unwrap().bytes().await.unwrap().to_vec()
+    }
+
     /// GET of the API, understood.
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> T {
         self.answer(self.client.get(self.url(path))).await.unwrap()

@@ -10,6 +10,7 @@
 
 mod asks;
 mod bad_input;
+mod boots;
 mod files;
 mod kill;
 mod networks;
