@@ -49,9 +49,20 @@ impl Stage {
     }
 }
 
-/// RFC 3004 wants a length before each class; iPXE sends the bare word. `gPXE` is its ancestor.
+/// RFC 3004 wants a length before each class, and allows several; iPXE sends the bare word. `gPXE` is its ancestor.
 fn is_ipxe_class(value: &[u8]) -> bool {
-    matches!(value, b"iPXE" | b"gPXE" | b"\x04iPXE" | b"\x04gPXE")
+    let is_it = |class: &[u8]| matches!(class, b"iPXE" | b"gPXE");
+    is_it(value) || classes(value).any(is_it)
+}
+
+/// The classes of a list with a length before each; one that is cut short is left out.
+fn classes(mut value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = value.split_first()?;
+        let (class, rest) = rest.split_at_checked(usize::from(*length))?;
+        value = rest;
+        Some(class)
+    })
 }
 
 /// What an iPXE says it can do.
@@ -104,6 +115,11 @@ mod tests {
             ("udhcpc", b"udhcp 1.35.0", None, None, Stage::System),
             ("dhclient", b"", None, None, Stage::System),
             ("another user class", b"", Some(b"lab"), None, Stage::System),
+            ("iPXE after another class", pxe, Some(b"\x03lab\x04iPXE"), None, Stage::Ipxe),
+            ("iPXE before another class", pxe, Some(b"\x04iPXE\x03lab"), None, Stage::Ipxe),
+            ("a list cut short", pxe, Some(b"\x03lab\x09iPXE"), None, Stage::Pxe),
+            ("an empty class, and iPXE", pxe, Some(b"\x00\x04gPXE"), None, Stage::Ipxe),
+            ("iPXE in a longer class", pxe, Some(b"\x08iPXE-old"), None, Stage::Pxe),
         ];
         for (name, vendor, class, ipxe, want) in cases {
             assert_eq!(Stage::read(vendor, class, ipxe), want, "{name}");
