@@ -297,7 +297,7 @@ fn read_advertises(fields: &Fields<'_>, has_interface: bool, dhcp: Dhcp) -> bool
             fields.fault(&wanted.place, text, "remove it, or name interface and dhcp");
         }
     }
-    wanted.map_or(true, |wanted| wanted.value) && has_interface && dhcp != Dhcp::Off
+    wanted.is_none_or(|wanted| wanted.value) && has_interface && dhcp != Dhcp::Off
 }
 
 fn read_conflict_check(fields: &Fields<'_>, dhcp: Dhcp) -> bool {
@@ -306,7 +306,7 @@ fn read_conflict_check(fields: &Fields<'_>, dhcp: Dhcp) -> bool {
         let text = "conflict_check belongs to dhcp = \"full\"";
         fields.fault(&wanted.place, text, "remove it: without a pool nothing is given away");
     }
-    wanted.map_or(true, |wanted| wanted.value) && dhcp == Dhcp::Full
+    wanted.is_none_or(|wanted| wanted.value) && dhcp == Dhcp::Full
 }
 
 fn quoted(name: &str) -> String {

@@ -63,6 +63,7 @@ name = "boot"
 subnet = "127.0.{octet}.0/24"
 server = "127.0.{octet}.2"
 dhcp_port = 0
+proxy_port = 0
 tftp_port = 0
 http_port = 0
 
