@@ -275,20 +275,20 @@ fn there_is_a_menu_only_where_it_is_declared() {
     let plain = Menu {
         timeout_s: 5,
         shell: true,
-        inspect: true,
-        profiles: true,
+        inspect: false,
+        profiles: false,
         netboot_xyz: None,
         memtest: None,
     };
     assert_eq!(loaded(&menu("")).menu, Some(plain.clone()));
     let dir = menu(
-        "timeout_s = 9\nshell = false\ninspect = false\nprofiles = false\n\
+        "timeout_s = 9\nshell = false\ninspect = true\nprofiles = true\n\
          netboot_xyz = \"http://boot.example/menu.ipxe\"\nmemtest = \"vmlinuz\"",
     );
     let declared = loaded(&dir).menu.unwrap();
     assert_eq!(
         (declared.timeout_s, declared.shell, declared.inspect, declared.profiles),
-        (9, false, false, false)
+        (9, false, true, true)
     );
     assert!(declared.memtest.unwrap().ends_with("vmlinuz"));
     let cases = [

@@ -11,9 +11,10 @@ pub struct Menu {
     pub timeout_s: u8,
     /// Whether iPXE's shell can be chosen.
     pub shell: bool,
-    /// Whether inspection can be chosen, where there is an agent image.
+    /// Whether inspection can be chosen, where there is an agent image. Not unless it is said: the wire is not
+    /// authenticated, so whoever can speak as a node may choose in its name.
     pub inspect: bool,
-    /// Whether the profiles allowed for the node can be chosen; installers never can.
+    /// Whether the profiles allowed for the node can be chosen, installers never; not unless it is said, as above.
     pub profiles: bool,
     /// URL of netboot.xyz' boot script or the like.
     pub netboot_xyz: Option<String>,
@@ -32,8 +33,8 @@ pub(super) fn read(fields: Fields<'_>, dir: &Path) -> RawMenu {
     let menu = Menu {
         timeout_s: fields.integer("timeout_s", 1..=60_u8).map_or(5, |seconds| seconds.value),
         shell: fields.boolean("shell").unwrap_or(true),
-        inspect: fields.boolean("inspect").unwrap_or(true),
-        profiles: fields.boolean("profiles").unwrap_or(true),
+        inspect: fields.boolean("inspect").unwrap_or(false),
+        profiles: fields.boolean("profiles").unwrap_or(false),
         netboot_xyz: read_url(&fields),
         memtest: memtest.as_ref().map(|file| file.value.clone()),
     };

@@ -107,3 +107,7 @@ impl Console {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "console_tests.rs"]
+mod tests;
