@@ -307,8 +307,12 @@ impl Lab for FakeLab {
                 PowerVerb::On | PowerVerb::Cycle => PowerState::On,
                 PowerVerb::Off | PowerVerb::Soft => PowerState::Off,
             };
-            let result =
-                |node: &NodeView| PowerResult { node: node.name.clone(), power, error: None, refused: false };
+            let result = |node: &NodeView| PowerResult {
+                node: node.name.clone(),
+                power,
+                error: None,
+                refused: false,
+            };
             Ok(PowerOutcome { nodes: nodes.iter().map(result).collect() })
         })
     }
