@@ -64,6 +64,28 @@ async fn windows_of_every_size_bring_the_whole_file_over_a_wire_that_loses() {
     }
 }
 
+/// Field case 15: the least a client may ask for, with windows. The system cuts windows into blocks, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_oack_longer_than_the_blocks_comes_in_one_piece() {
+    let lab = Lab::start();
+    let loader = content(5_000);
+    lab.serve("snponly.efi", &loader);
+    for (blksize, window) in [(8, 2), (8, 64), (9, 16), (40, 64), (68, 64), (128, 64)] {
+        let reader = Reader::new(&lab);
+        let (blk, win) = (blksize.to_string(), window.to_string());
+        let options = [("tsize", "0"), ("timeout", "9"), ("windowsize", &win), ("blksize", &blk)];
+        reader.ask(b"snponly.efi", &options);
+        let (bytes, from) = reader.hear();
+        let Packet::OptionAck(granted) = Packet::decode(&bytes).unwrap() else {
+            panic!("{blksize} x {window}: {bytes:?}")
+        };
+        assert_eq!(granted.len(), 4, "{blksize} x {window}: {granted:?}");
+        reader.say(&Packet::Ack { block: 0 }, from);
+        let got = read_windows(&reader, blksize, window, 0);
+        assert!(got == loader, "{blksize} x {window}: {}", got.len());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_transfers_at_once_all_bring_their_file() {
     let lab = Lab::start();

@@ -17,6 +17,8 @@ use super::packets::HEADER;
 const MAX_HEARD: usize = 1024;
 /// IPv4 and UDP headers.
 const IP_UDP: usize = 28;
+/// No OACK and no ERROR of ours is longer: all options there are, with the largest values, take 69 bytes.
+const LONGEST_OTHER: usize = 128;
 /// The MTU of Ethernet, where the system does not tell.
 const ETHERNET: u32 = 1500;
 
@@ -82,10 +84,12 @@ impl Wire {
     }
 
     /// Has the system cut what is sent into packets of `stride` bytes, where such a packet fits a frame: one that is
-    /// longer has to be fragmented, which segments cannot be.
+    /// longer has to be fragmented, which segments cannot be. Not where blocks are so short that the OACK would be cut
+    /// up as well.
     pub(super) fn segment(&mut self, stride: usize) {
         let fits = u32::try_from(stride + IP_UDP).is_ok_and(|bytes| bytes <= self.mtu());
-        self.segments = fits && self.set_segment(stride).is_ok();
+        let holds_others = stride >= LONGEST_OTHER;
+        self.segments = fits && holds_others && self.set_segment(stride).is_ok();
     }
 
     fn set_segment(&self, stride: usize) -> nix::Result<()> {
