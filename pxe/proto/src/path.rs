@@ -79,9 +79,11 @@ pub fn http_path(target: &str) -> Option<(String, &str)> {
     let target = target.split_once('#').map_or(target, |(before, _)| before);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     // Absolute form (RFC 9112, 3.2.2): the authority is ours or nobody's.
-    let path = match path.strip_prefix("http://") {
-        Some(rest) => rest.find('/').map_or("/", |slash| rest.split_at(slash).1),
-        None => path,
+    let path = match path.split_at_checked(7) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http://") => {
+            rest.find('/').map_or("/", |slash| rest.split_at(slash).1)
+        }
+        Some(_) | None => path,
     };
     let path = path.strip_prefix('/')?;
     let text = String::from_utf8(percent_decode(path)?).ok()?;
@@ -211,6 +213,8 @@ mod tests {
             ("//i//inspect/vmlinuz", Some(("/i/inspect/vmlinuz", ""))),
             ("http://192.0.2.1:8067/a", Some(("/a", ""))),
             ("http://192.0.2.1", Some(("/", ""))),
+            ("HTTP://192.0.2.1//a", Some(("/a", ""))),
+            ("https://192.0.2.1/a", None),
             ("/a%20b#c", Some(("/a b", ""))),
             ("/", Some(("/", ""))),
             ("/%2e%2e/x", None),
