@@ -147,6 +147,17 @@ pub enum DhcpMode {
     Off,
 }
 
+impl DhcpMode {
+    /// Whether the addresses of the network are ours to give.
+    #[must_use]
+    pub fn gives_addresses(self) -> bool {
+        match self {
+            Self::Full(_) | Self::Reserved => true,
+            Self::Proxy | Self::Off => false,
+        }
+    }
+}
+
 /// A range of addresses, both ends included. Reservations and our own address inside it are never given away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{BootEntry, BootIntent, BootTable, MacAddr, Sighted, UnixMillis};
+use model::{BootEntry, BootIntent, MacAddr, Sighted, UnixMillis};
 use pxe_proto::loops::Loops;
 
 use crate::state::now;
@@ -18,7 +18,7 @@ impl BootLoops {
     pub fn release(&self, macs: &[MacAddr]) -> bool {
         let (mut loops, at) = (self.lock(), now());
         // Every MAC is let go, whatever the first one says.
-        macs.iter().fold(false, |held, mac| loops.release(*mac, at) || held)
+        macs.iter().filter(|mac| loops.release(**mac, at)).count() > 0
     }
 
     /// Why a node is kept out of a loop, if it is.
@@ -30,13 +30,13 @@ impl BootLoops {
         Some(format!("boot loop: {} {} times", quarantine.what, quarantine.times))
     }
 
-    /// The table as a machine that is kept out of a loop is to be answered from: with an address and no boot file for
-    /// it. `None` for everybody else.
-    pub(crate) fn without_boot_file(&self, table: &BootTable, mac: MacAddr) -> Option<BootTable> {
-        let entry = table.by_mac.get(&mac).filter(|entry| self.held(entry).is_some())?;
-        let mut table = table.clone();
-        table.insert(BootEntry { intent: BootIntent::NoBootFile, ..BootEntry::clone(entry) });
-        Some(table)
+    /// What a node is to be answered by: its entry, or, while it is kept out of a loop, one with an address and no boot
+    /// file.
+    pub(crate) fn answered_by(&self, entry: &Arc<BootEntry>) -> Arc<BootEntry> {
+        if self.held(entry).is_none() {
+            return Arc::clone(entry);
+        }
+        Arc::new(BootEntry { intent: BootIntent::NoBootFile, ..BootEntry::clone(entry) })
     }
 
     /// Takes in what a node did; gives what is to be told when its quarantine begins with it.
@@ -74,21 +74,16 @@ mod tests {
 
     #[test]
     fn a_machine_in_a_loop_is_answered_without_a_boot_file_until_it_is_let_go() {
-        let (loops, mut table) = (BootLoops::default(), BootTable::default());
-        let (one, other) = (entry(1), entry(2));
-        table.insert(one.clone());
-        table.insert(other.clone());
+        let loops = BootLoops::default();
+        let (one, other) = (Arc::new(entry(1)), Arc::new(entry(2)));
         let fetched = Sighted::TftpDone { file: "a.efi".to_owned(), bytes: 9, millis: 1 };
         let told: Vec<bool> = (0..4).map(|_| loops.saw(&one, &fetched, now()).is_some()).collect();
         assert_eq!(told, [false, false, true, false], "told once");
         assert_eq!(loops.held(&one).as_deref(), Some("boot loop: a.efi fetched 3 times"));
-        for mac in &one.macs {
-            let kept_out = loops.without_boot_file(&table, *mac).unwrap();
-            assert_eq!(kept_out.by_mac[mac].intent, BootIntent::NoBootFile);
-            assert_eq!(kept_out.by_node.len(), 2);
-        }
-        assert!(loops.without_boot_file(&table, other.macs[0]).is_none());
+        let kept_out = loops.answered_by(&one);
+        assert_eq!((kept_out.intent, kept_out.address), (BootIntent::NoBootFile, one.address));
+        assert!(Arc::ptr_eq(&loops.answered_by(&other), &other));
         assert!(loops.release(&one.macs) && !loops.release(&one.macs));
-        assert!(loops.without_boot_file(&table, one.macs[0]).is_none());
+        assert!(Arc::ptr_eq(&loops.answered_by(&one), &one));
     }
 }

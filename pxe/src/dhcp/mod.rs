@@ -2,7 +2,7 @@
 //!
 //! A thread a socket reads and decides; one thread writes the lease log and lets ACKs go; one sends what is held back;
 //! one keeps watch (pings, pools, the ground we stand on); and a network with an interface has one that listens for
-//! other servers and one that advertises. It decides nothing itself: that is `pxe_proto::dhcp::decide`.
+//! other servers and one that advertises. It decides nothing itself: that is `pxe_proto::dhcp::decide_as`.
 
 mod advert;
 mod delays;
@@ -27,8 +27,8 @@ use std::{
     time::Instant,
 };
 
-use model::{BootTable, Lease, UnixMillis};
-use pxe_proto::dhcp::{Arrival, Decision, Leases, Request, ServerPort, decide};
+use model::{BootEntry, BootTable, Lease, UnixMillis};
+use pxe_proto::dhcp::{Arrival, Decision, Leases, Request, ServerPort, decide_as};
 use tokio::task::JoinSet;
 
 use self::{
@@ -81,12 +81,13 @@ impl Dhcp {
 
     fn decide(
         &self,
+        entry: Option<Arc<BootEntry>>,
         request: &Request,
         arrival: Arrival,
         table: &BootTable,
         now: UnixMillis,
     ) -> Decision {
-        decide(request, arrival, table, &mut self.leases(), now)
+        decide_as(entry, request, arrival, table, &mut self.leases(), now)
     }
 
     /// The last record of each address.
@@ -109,6 +110,10 @@ impl Dhcp {
 
     fn leases(&self) -> MutexGuard<'_, Leases> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -31,6 +31,8 @@ const QUIET: Duration = Duration::from_secs(30);
 const REMEMBERED: usize = 4096;
 /// Servers named at most; the one longest silent goes.
 const NAMED: usize = 16;
+/// Letters kept of the boot file another server names.
+const NAME: usize = 128;
 /// Bytes 2 to 6 of the hardware address we ask with: locally administered, and `volun`, for a person who finds it in
 /// another server's log.
 const OURS: [u8; 6] = [0x02, b'v', b'o', b'l', b'u', b'n'];
@@ -73,7 +75,8 @@ pub(super) fn tell(state: &State, network: usize, ours: Ipv4Addr, seen: Seen) {
     let mut is_new = false;
     state.status.change(network, |status| {
         let known = status.rivals.iter().position(|rival| rival.server == server);
-        is_new = known.is_none();
+        // A flood of invented servers must not fill the log: those named at once are the most that are announced.
+        is_new = known.is_none() && status.rivals.len() < NAMED;
         let old = known.map(|place| status.rivals.remove(place));
         // A client that chose it says neither address nor file of it: what was heard stays.
         let mac = mac.or(old.as_ref().and_then(|old| old.mac));
@@ -85,7 +88,7 @@ pub(super) fn tell(state: &State, network: usize, ours: Ipv4Addr, seen: Seen) {
     if is_new {
         announce(&table, ours, server, file.as_deref());
     }
-    if !state.dhcp.told.lock().is_ok_and(|mut told| told.may_tell(client, server, Instant::now())) {
+    if !state.dhcp.told().may_tell(client, server, Instant::now()) {
         return;
     }
     let what = Sighted::Rival { server, address, file };
@@ -156,8 +159,14 @@ fn answer(heard: &Heard<'_>) -> Option<Seen> {
         mac: (*heard.from.ip() == answer.server_id).then_some(heard.mac),
         client: answer.chaddr,
         address: (!answer.yiaddr.is_unspecified()).then_some(answer.yiaddr),
-        file: answer.boot_file.map(|file| file.name),
+        file: answer.boot_file.map(|file| shown(&file.name)),
     })
+}
+
+/// A name from the wire for log, page and terminal.
+fn shown(name: &str) -> String {
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    name.chars().take(NAME).map(visible).collect()
 }
 
 #[cfg(test)]
@@ -175,6 +184,13 @@ mod tests {
             told.may_tell(client, n.into(), at(31));
         }
         assert!(told.0.len() <= REMEMBERED);
+    }
+
+    #[test]
+    fn the_boot_file_of_another_server_is_short_and_without_control_characters() {
+        let name = format!("\u{1b}[2J\n{}", "a".repeat(3_000));
+        assert_eq!(shown(&name), format!("\u{fffd}[2J\u{fffd}{}", "a".repeat(NAME - 5)));
+        assert_eq!(shown("snponly.efi"), "snponly.efi");
     }
 
     #[test]

@@ -96,9 +96,8 @@ fn handle(state: &State, line: &Arc<Line>, heard: &Heard) -> Option<Outgoing> {
     let Heard { datagram, request } = heard;
     let arrival = Arrival { from: datagram.from, on: *line.ours.ip(), port: line.service };
     let table = state.table.load();
-    let kept_out = state.loops.without_boot_file(&table, request.chaddr);
-    let table = kept_out.as_ref().unwrap_or(&table);
-    let decision = state.dhcp.decide(request, arrival, table, now());
+    let entry = table.by_mac.get(&request.chaddr).map(|entry| state.loops.answered_by(entry));
+    let decision = state.dhcp.decide(entry, request, arrival, &table, now());
     if let Some(address) = decision.seen_at {
         state.saw_place(address, request.chaddr);
     }

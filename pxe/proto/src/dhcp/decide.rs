@@ -118,6 +118,20 @@ pub fn decide(
     now: UnixMillis,
 ) -> Decision {
     let entry = table.by_mac.get(&request.chaddr).cloned();
+    decide_as(entry, request, arrival, table, leases, now)
+}
+
+/// Decides as [`decide`] does, with `entry` for what the table says of the machine: how one that is to be told
+/// something else for a while is answered, without a table of its own.
+#[must_use]
+pub fn decide_as(
+    entry: Option<Arc<BootEntry>>,
+    request: &Request,
+    arrival: Arrival,
+    table: &BootTable,
+    leases: &mut Leases,
+    now: UnixMillis,
+) -> Decision {
     let (decided, rival, seen_at) = match place::network(request, arrival, table) {
         Ok(network) => {
             let entry = entry.as_deref();
@@ -160,7 +174,7 @@ impl Asked<'_> {
 
     /// The other server the client chose, where choosing another is worth a word.
     fn rival(&self) -> Option<Ipv4Addr> {
-        let gives = matches!(self.network.mode, DhcpMode::Full(_) | DhcpMode::Reserved);
+        let gives = self.network.mode.gives_addresses();
         let chooses = self.request.kind == DhcpKind::Request;
         let server = self.request.server_id.filter(|_| gives && chooses)?;
         let is_ours = self.table.networks.iter().any(|network| network.server == server);

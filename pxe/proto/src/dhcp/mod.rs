@@ -32,7 +32,7 @@ use model::sighting::DhcpKind;
 pub use self::{
     answer::Answer,
     client::ClientMessage,
-    decide::{Arrival, Decision, Destination, Outcome, Reply, ServerPort, decide},
+    decide::{Arrival, Decision, Destination, Outcome, Reply, ServerPort, decide, decide_as},
     leases::{Leases, PoolUse, Probed},
     message::{BROADCAST, DecodeError, Message, Op},
     options::{Options, Warning},
