@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use model::{
     BootAnswer, BootEntry, BootTable, MacAddr, Sighted, Sighting, UnixMillis,
-    boot::{AttemptId, BootAsk, BootNetwork, DhcpMode},
+    boot::{AttemptId, BootAsk, BootNetwork},
 };
 use pxe_proto::attempt::Attempts;
 use tokio::{
@@ -75,20 +75,31 @@ impl State {
 
     /// Remembers that a machine uses an address another server gave it.
     pub(crate) fn saw_place(&self, address: Ipv4Addr, mac: MacAddr) {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).saw(address, mac);
+        self.places().saw(address, mac);
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The node that uses an address, and the network it lies in: by its reservation, or, where another server gives
-    /// the addresses, by where the node was seen last. An address seen counts more there than one declared.
+    /// the addresses, by where the node was seen last. An address declared for a node is never another's by being seen
+    /// there: everybody on the wire can say that he is.
     pub(crate) fn entry_at(&self, address: Ipv4Addr) -> Option<(Arc<BootEntry>, BootNetwork)> {
+        entry_at(&self.table.load(), address, || self.places().at(address))
+    }
+
+    /// The address a node uses, the other way round; `None` where another server gives the addresses and the node was
+    /// not seen yet.
+    fn address_of(&self, entry: &BootEntry) -> Option<Ipv4Addr> {
+        let declared = Some(entry.address).filter(|address| !address.is_unspecified());
         let table = self.table.load();
-        let network = table.network_of(address)?;
-        let is_ours = matches!(network.mode, DhcpMode::Full(_) | DhcpMode::Reserved);
-        let place = || self.places.lock().unwrap_or_else(PoisonError::into_inner).at(address);
-        let seen = if is_ours { None } else { place() };
-        let entry = seen.and_then(|mac| table.by_mac.get(&mac));
-        let entry = entry.or_else(|| table.by_address.get(&address))?;
-        Some((Arc::clone(entry), network.clone()))
+        let network = declared.and_then(|address| table.network_of(address));
+        if network.is_some_and(|network| network.mode.gives_addresses()) {
+            return declared;
+        }
+        let places = self.places();
+        entry.macs.iter().find_map(|mac| places.of(*mac)).or(declared)
     }
 
     /// Asks the engine and waits at most `limit`, for a place in the channel and for the answer.
@@ -147,12 +158,13 @@ impl State {
         what: Sighted,
     ) {
         let looped = self.loops.saw(entry, &what, at);
+        let peer = self.address_of(entry);
         for what in [Some(what), looped].into_iter().flatten() {
             self.sink.push(Sighting {
                 at,
                 node: Some(entry.node.clone()),
                 mac: entry.macs.first().copied(),
-                peer: Some(entry.address),
+                peer,
                 attempt: attempt.map(|attempt| attempt.0),
                 what,
             });
@@ -199,6 +211,85 @@ impl State {
         match self.entry_at(address) {
             Some((entry, _)) => self.saw(&entry, what),
             None => self.saw_stranger(None, Some(address), what),
+        }
+    }
+}
+
+/// The node at an address, by the table and by who was seen there where another server gives the addresses.
+fn entry_at(
+    table: &BootTable,
+    address: Ipv4Addr,
+    seen: impl FnOnce() -> Option<MacAddr>,
+) -> Option<(Arc<BootEntry>, BootNetwork)> {
+    let network = table.network_of(address)?;
+    let declared = table.by_address.get(&address);
+    let entry = declared.or_else(|| {
+        let seen = if network.mode.gives_addresses() { None } else { seen() };
+        seen.and_then(|mac| table.by_mac.get(&mac))
+    })?;
+    Some((Arc::clone(entry), network.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{
+        BootIntent,
+        boot::{BootTraits, DhcpMode},
+    };
+
+    use super::*;
+
+    #[test]
+    fn an_address_declared_for_a_node_is_not_anothers_by_being_seen_there() {
+        let [own, other] = [1, 2].map(|n| MacAddr([2, 0, 0, 0, 0, n]));
+        let [declared, free] = [23, 99].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        let entry = |name: &str, mac, address| {
+            Arc::new(BootEntry {
+                node: name.parse().unwrap(),
+                macs: vec![mac],
+                address,
+                intent: BootIntent::Ask,
+                attempt: None,
+                traits: BootTraits::default(),
+            })
+        };
+        let node = entry("bld-001", own, declared);
+        let rival = entry("bld-002", other, Ipv4Addr::UNSPECIFIED);
+        let mut table = BootTable {
+            by_mac: [(own, Arc::clone(&node)), (other, rival)].into(),
+            by_address: [(declared, node)].into(),
+            ..BootTable::default()
+        };
+        let network = |mode| BootNetwork {
+            name: "boot".to_owned(),
+            subnet: [192, 0, 2, 0].into(),
+            prefix: 24,
+            server: [192, 0, 2, 1].into(),
+            mode,
+            unknown_lease_s: 120,
+            options: vec![],
+            router: None,
+            dns: vec![],
+            lease_s: 600,
+            http: "192.0.2.1:8067".parse().unwrap(),
+        };
+        let cases = [
+            (DhcpMode::Proxy, declared, Some(other), Some("bld-001")),
+            (DhcpMode::Proxy, declared, None, Some("bld-001")),
+            (DhcpMode::Proxy, free, Some(other), Some("bld-002")),
+            (DhcpMode::Proxy, free, Some(own), Some("bld-001")),
+            (DhcpMode::Off, free, Some(other), Some("bld-002")),
+            (DhcpMode::Reserved, free, Some(other), None),
+            (DhcpMode::Reserved, declared, Some(other), Some("bld-001")),
+        ];
+        for (mode, address, seen, want) in cases {
+            table.networks = vec![network(mode)];
+            let entry = entry_at(&table, address, || seen).map(|(entry, _)| entry);
+            assert_eq!(
+                entry.as_ref().map(|e| e.node.as_str()),
+                want,
+                "{mode:?} {address} {seen:?}"
+            );
         }
     }
 }
