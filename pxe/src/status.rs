@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::{MacAddr, UnixMillis};
+pub use pxe_proto::dhcp::PoolUse;
 
 /// A network as the boot services see it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,17 +63,6 @@ pub struct Finding {
     pub what: String,
     /// What to do.
     pub remedy: String,
-}
-
-/// How full a pool is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolUse {
-    /// Addresses it has for strangers.
-    pub size: usize,
-    /// Given away now.
-    pub bound: usize,
-    /// Kept back: declined, or another machine was heard there.
-    pub taken: usize,
 }
 
 /// Where the status stands; clones share it.
@@ -137,22 +127,26 @@ impl Status {
 
     /// Sets a finding of one network, and says so in the log when it is new.
     pub(crate) fn find(&self, network: usize, about: About, finding: Finding) {
-        let mut networks = self.lock();
-        let Some(network) = networks.get_mut(network) else { return };
-        let known = network.findings.get(&about);
-        if known != Some(&finding) {
-            let (server, Finding { what, remedy }) = (network.status.server, &finding);
+        let known = self.lock().get_mut(network).map(|network| {
+            (network.status.server, network.findings.insert(about, finding.clone()))
+        });
+        // Without the lock: a log may be slow, and DHCP counts in here.
+        if let Some((server, before)) = known
+            && before.as_ref() != Some(&finding)
+        {
+            let Finding { what, remedy } = &finding;
             tracing::warn!(network = %server, %what, %remedy, "finding");
-            network.findings.insert(about, finding);
         }
     }
 
     /// Takes a finding of one network back.
     pub(crate) fn clear(&self, network: usize, about: About) {
-        if let Some(network) = self.lock().get_mut(network)
-            && let Some(Finding { what, .. }) = network.findings.remove(&about)
-        {
-            tracing::info!(network = %network.status.server, %what, "no longer so");
+        let gone = self
+            .lock()
+            .get_mut(network)
+            .and_then(|network| Some((network.status.server, network.findings.remove(&about)?)));
+        if let Some((server, Finding { what, .. })) = gone {
+            tracing::info!(network = %server, %what, "no longer so");
         }
     }
 

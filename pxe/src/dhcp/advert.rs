@@ -17,6 +17,8 @@ use crate::state::{LOOK_UP, State};
 
 /// How often everybody is told; within the bounds of RFC 4861, 6.2.1.
 const PERIOD: Duration = Duration::from_secs(240);
+/// Least time between two advertisements to everybody (`MIN_DELAY_BETWEEN_RAS`, RFC 4861, 6.2.6 and 10).
+const REST: Duration = Duration::from_secs(3);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 /// Neighbour discovery is never forwarded: any other hop limit is refused.
@@ -50,15 +52,17 @@ impl Advertiser {
 
     /// Serves until told to stop. What cannot be sent now, such as on an interface that is down, is sent next time.
     pub(super) fn run(&self, state: &State) {
-        let mut next = Instant::now();
+        let (mut last, mut next) = (Instant::now(), Instant::now());
         while !state.stop.is_cancelled() {
             if next <= Instant::now() {
                 self.send(ALL_NODES);
-                next = Instant::now() + PERIOD;
+                (last, next) = (Instant::now(), Instant::now() + PERIOD);
             }
-            // To the one who asks: to everybody at most every three seconds would be allowed (RFC 4861, 6.2.6).
-            if let Some(from) = self.solicited() {
-                self.send(from);
+            match self.solicited() {
+                // It has no address yet, and hears what everybody hears.
+                Some(from) if from.is_unspecified() => next = next.min(last + REST),
+                Some(from) => self.send(from),
+                None => (),
             }
         }
     }
@@ -68,10 +72,7 @@ impl Advertiser {
         // Only the type counts: the system has checked the checksum, and cuts off the rest.
         let mut kind = [0];
         let (_, SocketAddr::V6(from)) = self.socket.recv_from(&mut kind).ok()? else { return None };
-        let from = *from.ip();
-        // A client that has no address yet asks from `::`, and hears what everybody hears.
-        let to = if from.is_unspecified() { ALL_NODES } else { from };
-        (kind == [frame::ROUTER_SOLICITATION]).then_some(to)
+        (kind == [frame::ROUTER_SOLICITATION]).then_some(*from.ip())
     }
 
     fn send(&self, to: Ipv6Addr) {

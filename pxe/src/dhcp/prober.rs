@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, UdpSocket},
     time::{Duration, Instant},
 };
 
@@ -68,7 +68,7 @@ impl Prober {
             let Ok((length, from)) = self.socket.recv_from(&mut packet) else { continue };
             let reply =
                 frame::echo_reply(packet.get(..length).unwrap_or_default(), self.identifier);
-            if let (Some(address), SocketAddr::V4(_)) = (reply, from)
+            if let Some(address) = reply
                 && IpAddr::V4(address) == from.ip()
                 && !answered.contains(&address)
             {

@@ -17,7 +17,7 @@ use super::{RAW_REMEDY, ground, prober::Prober};
 use crate::{
     config::Listener,
     state::{State, now},
-    status::{About, Finding, PoolUse, Status},
+    status::{About, Finding, Status},
 };
 
 /// How often it is looked for addresses to probe.
@@ -105,10 +105,7 @@ impl Watched {
         let table = state.table.load();
         let network = network_of(&table, self.server);
         let network = network.filter(|network| matches!(network.mode, DhcpMode::Full(_)));
-        let pool = network.map(|network| {
-            let pool = state.dhcp.leases().pool_use(network, &table, now());
-            PoolUse { size: pool.size, bound: pool.bound, taken: pool.taken }
-        });
+        let pool = network.map(|network| state.dhcp.leases().pool_use(network, &table, now()));
         state.status.change(self.network, |status| status.pool = pool);
     }
 }

@@ -122,9 +122,12 @@ impl Book {
         counts: impl Fn(Ipv4Addr) -> bool,
         now: UnixMillis,
     ) -> (usize, usize) {
-        let slots = || self.slots.iter().filter(|(address, _)| counts(**address));
-        let bound = slots().filter(|(_, slot)| slot.is_bound(now)).count();
-        (bound, slots().filter(|(_, slot)| slot.is_taken(now)).count())
+        // Whether an address counts is the dear question, so it is asked last.
+        let number = |is: fn(&Slot, UnixMillis) -> bool| {
+            let slots = self.slots.iter().filter(|(_, slot)| is(slot, now));
+            slots.filter(|(address, _)| counts(**address)).count()
+        };
+        (number(Slot::is_bound), number(Slot::is_taken))
     }
 
     /// The address for a machine.
