@@ -60,7 +60,7 @@ fn claim(asked: &Asked<'_>) -> Result<Claim, String> {
 }
 
 fn discover(asked: &Asked<'_>, claim: Claim, leases: &mut Leases) -> Result<Reply, String> {
-    at_home(asked)?;
+    place::at_home(asked.request, asked.network)?;
     let Asked { request, table, network, now, .. } = *asked;
     let address = match claim {
         Claim::Reserved(address) => address,
@@ -98,7 +98,7 @@ fn request(asked: &Asked<'_>, claim: Claim, leases: &mut Leases) -> Decided {
     if !is_granted {
         return (Ok(refuse(asked, claim, wanted)), None);
     }
-    if let Err(why) = at_home(asked) {
+    if let Err(why) = place::at_home(asked.request, asked.network) {
         return (Err(why), None);
     }
     let lease = leases.bind(Lease {
@@ -128,16 +128,6 @@ fn wanted(asked: &Asked<'_>) -> Result<Ipv4Addr, String> {
     }
 }
 
-/// An answer to `ciaddr` would go there, to somebody who may never have asked: it must be of the network.
-fn at_home(asked: &Asked<'_>) -> Result<(), String> {
-    let Asked { request, network, .. } = *asked;
-    let goes_there = request.giaddr.is_unspecified() && !request.ciaddr.is_unspecified();
-    if goes_there && !network.contains(request.ciaddr) {
-        return Err(format!("it says it is at {}, which is not on its network", request.ciaddr));
-    }
-    Ok(())
-}
-
 /// OFFER or ACK.
 fn give(asked: &Asked<'_>, kind: DhcpKind, address: Ipv4Addr) -> Reply {
     let (file, note) = boot_file(asked);
@@ -157,7 +147,7 @@ fn refuse(asked: &Asked<'_>, claim: Claim, wanted: Ipv4Addr) -> Reply {
 
 /// The client has an address from elsewhere and wants the rest (RFC 2131, 4.3.5).
 fn inform(asked: &Asked<'_>) -> Result<Reply, String> {
-    at_home(asked)?;
+    place::at_home(asked.request, asked.network)?;
     let (file, note) = boot_file(asked);
     let answer = compose::without_address(asked, file);
     let to = place::destination(asked.request, asked.arrival, Ipv4Addr::UNSPECIFIED);
@@ -197,7 +187,7 @@ fn bootp(asked: &Asked<'_>, claim: Claim) -> Result<Reply, String> {
     let Claim::Reserved(address) = claim else {
         return Err(format!("{}, and BOOTP is answered to known nodes only", asked.unknown()));
     };
-    at_home(asked)?;
+    place::at_home(asked.request, asked.network)?;
     let (file, note) = boot_file(asked);
     let answer = compose::to_bootp(asked, address, file);
     let to = place::destination(asked.request, asked.arrival, address);

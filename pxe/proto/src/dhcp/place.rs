@@ -27,6 +27,7 @@ pub(super) fn network<'t>(
         let found = table.network_of(address);
         found.ok_or_else(|| format!("no boot network holds {what} {address}"))
     };
+    relay_is_there(request, arrival, table)?;
     if let Some(link) = request.link_selection.filter(|link| !link.is_unspecified()) {
         return find(link, "the subnet its relay names,");
     }
@@ -43,6 +44,26 @@ pub(super) fn network<'t>(
     }
     let by_server = table.networks.iter().find(|network| network.server == arrival.on);
     by_server.ok_or_else(|| format!("no boot network has our address {}", arrival.on))
+}
+
+/// An answer goes to `giaddr`, whatever that says. So a relay is on a boot network, or else it is the one that asks
+/// (RFC 3527 lets it be anywhere): nobody shall have answers sent to a third machine.
+fn relay_is_there(request: &Request, arrival: Arrival, table: &BootTable) -> Result<(), String> {
+    let relay = request.giaddr;
+    let asks_itself = relay == *arrival.from.ip();
+    if relay.is_unspecified() || asks_itself || table.network_of(relay).is_some() {
+        return Ok(());
+    }
+    Err(format!("no boot network holds its relay {relay}"))
+}
+
+/// An answer to `ciaddr` would go there, to somebody who may never have asked: it must be of the network.
+pub(super) fn at_home(request: &Request, network: &BootNetwork) -> Result<(), String> {
+    let goes_there = request.giaddr.is_unspecified() && !request.ciaddr.is_unspecified();
+    if goes_there && !network.contains(request.ciaddr) {
+        return Err(format!("it says it is at {}, which is not on its network", request.ciaddr));
+    }
+    Ok(())
 }
 
 /// Where an OFFER or ACK goes (RFC 2131, 4.1; RFC 8357, 5). `address` is the one the client is given; unspecified

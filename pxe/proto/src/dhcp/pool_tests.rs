@@ -349,6 +349,31 @@ fn the_subnet_named_apart_from_the_relay_decides() {
 }
 
 #[test]
+fn a_relay_off_the_boot_networks_is_answered_only_when_it_asks_itself() {
+    let mut server = Server::new(full());
+    let far = Ipv4Addr::new(203, 0, 113, 5);
+    let selections =
+        [(code::RELAY, &[5, 4, 192, 0, 2, 0][..]), (code::SUBNET_SELECTION, &[192, 0, 2, 0])];
+    for (option, value) in selections {
+        let mut message = rom(7, 0).message().through_relay(far, &RelayInfo::default());
+        message.options.set(option, value);
+        let request = Request::decode(&message.encode()).unwrap();
+        let mut asked_by = |from: Ipv4Addr| {
+            let arrival = Arrival { from: SocketAddrV4::new(from, 67), ..ARRIVAL };
+            decide(&request, arrival, &server.table, &mut server.leases, NOW).outcome
+        };
+        for other in [Ipv4Addr::UNSPECIFIED, [192, 0, 2, 99].into(), [203, 0, 113, 6].into()] {
+            let outcome = asked_by(other);
+            let Outcome::Silent { why } = outcome else { panic!("{option}: {outcome:?}") };
+            assert!(why.contains("203.0.113.5"), "{why}");
+        }
+        let outcome = asked_by(far);
+        let Outcome::Reply(reply) = outcome else { panic!("{option}: {outcome:?}") };
+        assert_eq!(reply.to, Destination::Address(SocketAddrV4::new(far, 67)));
+    }
+}
+
+#[test]
 fn special_firmware_is_not_given_what_it_cannot_start() {
     let mut server = Server::new(full());
     let mut pi = rom(7, 0).message();

@@ -28,6 +28,7 @@ pub(super) fn on_67(asked: &Asked<'_>) -> Result<Reply, String> {
     match request.kind {
         _ if request.is_bootp => Err("BOOTP is the other server's".to_owned()),
         DhcpKind::Discover => {
+            place::at_home(request, asked.network)?;
             let answer = Answer { kind: DhcpKind::Offer, ..answer(asked)? };
             let to = place::destination(request, asked.arrival, Ipv4Addr::UNSPECIFIED);
             Ok(asked.reply(answer, to, None))

@@ -269,3 +269,11 @@ fn a_forged_sender_gets_no_answer_sent_elsewhere() {
     let arrival = Arrival { from, port: ServerPort::Proxy, ..ARRIVAL };
     assert!(is_silent(&ask.encode(), arrival, &table));
 }
+
+#[test]
+fn a_discover_that_says_it_is_elsewhere_gets_no_answer_sent_there() {
+    let table = in_mode(DhcpMode::Proxy);
+    let ask = |ciaddr| ClientMessage { ciaddr, ..rom(1, 0) }.encode();
+    assert!(is_silent(&ask([198, 51, 100, 7].into()), ARRIVAL, &table));
+    assert!(!is_silent(&ask(THERE), ARRIVAL, &table));
+}
