@@ -53,6 +53,26 @@ impl Drop for Slot {
     }
 }
 
+/// Free places of which those who are no nodes have a share only.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    all: Slots,
+    strangers: Slots,
+}
+
+impl Shared {
+    /// At most `all` places, `strangers` of them for others than nodes, at most `each` for one address.
+    pub(crate) fn new(all: usize, strangers: usize, each: usize) -> Self {
+        Self { all: Slots::new(all, each), strangers: Slots::new(strangers, each) }
+    }
+
+    /// A place for `address`, if there is one. Free again when all of it is dropped.
+    pub(crate) fn take(&self, address: Ipv4Addr, is_node: bool) -> Option<(Slot, Option<Slot>)> {
+        let share = if is_node { None } else { Some(self.strangers.take(address)?) };
+        self.all.take(address).map(|slot| (slot, share))
+    }
+}
+
 /// Strangers remembered at once; the one longest silent goes first.
 const STRANGERS: usize = 4096;
 /// Milliseconds before a stranger is told about again.
@@ -122,6 +142,18 @@ mod tests {
         assert!(other.is_some() && slots.take(c).is_none(), "three in all");
         drop(held);
         assert!(slots.take(c).is_some());
+    }
+
+    #[test]
+    fn strangers_leave_places_to_nodes() {
+        let (shared, address) = (Shared::new(5, 3, 9), Ipv4Addr::from);
+        let held: Vec<_> = (0..9).map_while(|n| shared.take(address(n), false)).collect();
+        assert_eq!(held.len(), 3);
+        let node = shared.take(address(20), true);
+        assert!(node.is_some() && shared.take(address(21), true).is_some());
+        drop(held);
+        let again: Vec<_> = (0..9).map_while(|n| shared.take(address(n), false)).collect();
+        assert_eq!(again.len(), 3);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rustix::fs::sendfile;
 use super::{
     answer::{Answer, Body, answer, reason},
     files::Served,
-    request::{Method, NoRequest, Request, Requests},
+    request::{MAX_BODY, Method, NoRequest, Request, Requests, STRANGERS_BODY},
 };
 use crate::{kernel::note_whole_file, state::State};
 
@@ -40,8 +40,9 @@ pub(super) fn serve(state: &State, stream: TcpStream, from: Ipv4Addr) {
         return;
     }
     let mut requests = Requests::new(&stream);
+    let most_body = || if state.entry_at(from).is_some() { MAX_BODY } else { STRANGERS_BODY };
     while !state.stop.is_cancelled() {
-        let keeps_alive = match requests.next() {
+        let keeps_alive = match requests.next(most_body) {
             Ok(request) => handle(state, &stream, request, from),
             Err(NoRequest::Closed) => return,
             Err(NoRequest::Bad(status)) => {

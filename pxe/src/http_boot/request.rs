@@ -7,8 +7,10 @@ use std::{
 
 /// Longest request head.
 const MAX_HEAD: usize = 32 * 1024;
-/// Longest body: an agent's report.
-const MAX_BODY: usize = 4 * 1024 * 1024;
+/// Longest body of a node: an agent's report.
+pub(super) const MAX_BODY: usize = 4 * 1024 * 1024;
+/// Longest body of anybody else, who is refused whatever it says and must not fill memory before that.
+pub(super) const STRANGERS_BODY: usize = 4 * 1024;
 /// Header lines read.
 const MAX_HEADERS: usize = 64;
 /// A whole request has to be there by then, however it trickles.
@@ -86,8 +88,8 @@ impl<S: Read + io::Write> Requests<S> {
         Self { stream, buffer: vec![] }
     }
 
-    /// The next request.
-    pub(super) fn next(&mut self) -> Result<Request, NoRequest> {
+    /// The next request; with a body of more than `most_body` bytes it is refused before that is read.
+    pub(super) fn next(&mut self, most_body: impl Fn() -> usize) -> Result<Request, NoRequest> {
         let begun = Instant::now();
         let head = loop {
             match parse(&self.buffer)? {
@@ -97,6 +99,9 @@ impl<S: Read + io::Write> Requests<S> {
             }
         };
         let Head { length, mut request, body, expects_continue } = head;
+        if body > most_body() {
+            return Err(NoRequest::Bad(413));
+        }
         self.buffer.drain(..length);
         if expects_continue && self.buffer.is_empty() {
             let go_on = self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n");

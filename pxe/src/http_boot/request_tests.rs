@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::request::{Method, NoRequest, Request, Requests};
+use super::request::{MAX_BODY, Method, NoRequest, Request, Requests};
 
 /// Gives what it holds in pieces of `step`, then the end.
 struct Script {
@@ -35,7 +35,7 @@ fn read(bytes: &[u8], step: usize) -> (Vec<Request>, Option<u16>) {
     let mut requests = Requests::new(Script { bytes: bytes.to_vec(), step, sent: vec![] });
     let mut all = vec![];
     loop {
-        match requests.next() {
+        match requests.next(|| MAX_BODY) {
             Ok(request) => all.push(request),
             Err(NoRequest::Closed) => return (all, None),
             Err(NoRequest::Bad(status)) => return (all, Some(status)),
@@ -87,7 +87,8 @@ fn bad_requests_have_their_status() {
 fn a_client_that_waits_for_100_is_told_to_go_on() {
     let bytes = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".to_vec();
     let mut script = Script { bytes, step: 8192, sent: vec![] };
-    assert!(matches!(Requests::new(&mut script as &mut dyn Both).next(), Err(NoRequest::Closed)));
+    let next = Requests::new(&mut script as &mut dyn Both).next(|| MAX_BODY);
+    assert!(matches!(next, Err(NoRequest::Closed)));
     assert_eq!(script.sent, b"HTTP/1.1 100 Continue\r\n\r\n");
 }
 

@@ -323,6 +323,22 @@ async fn strangers_that_hold_connections_open_take_no_nodes_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_cannot_fill_memory_with_a_body() {
+    let lab = Lab::start();
+    let report = "POST /agent/v1/report HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n";
+    let mut stranger = Client::connect(&lab, Ipv4Addr::new(127, 77, 0, 200));
+    stranger.send(report);
+    assert_eq!(stranger.response(true).status, 413, "before any of it is read");
+    let mut small = Client::connect(&lab, Ipv4Addr::new(127, 77, 0, 200));
+    small.send("POST /agent/v1/report HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
+    assert_eq!(small.response(true).status, 401);
+    let mut node = Client::connect(&lab, NODE);
+    node.send(report);
+    node.send(&" ".repeat(4_000_000));
+    assert_eq!(node.response(true).status, 401, "an agent's report is as long as it is");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_has_not_got_its_kernel() {
     let mut lab = Lab::start();
     lab.answer_with(kernel());

@@ -28,10 +28,13 @@ use self::{
     request::{Asked, Verdict, judge},
     serve::serve,
 };
-use crate::{slots::Slots, state::State};
+use crate::{slots::Shared, state::State};
 
 /// Transfers at once, in all and for one address. A request beyond is dropped: clients ask again.
 const TRANSFERS: (usize, usize) = (2_048, 16);
+/// How many of them are for others than nodes: a request costs one datagram whose sender may be forged, and must not
+/// be able to take the nodes' places.
+const STRANGERS: usize = 1_024;
 /// Stack of a transfer's thread: its blocks are on the heap, 64 KiB at most.
 const STACK: usize = 128 * 1024;
 /// Longest datagram taken: an RRQ has at most 512 bytes.
@@ -58,7 +61,7 @@ struct Desk<'a> {
     socket: &'a UdpSocket,
     local: SocketAddrV4,
     serving: Serving,
-    slots: Slots,
+    slots: Shared,
     registry: Registry,
     told_full: Option<Instant>,
 }
@@ -70,7 +73,7 @@ pub(crate) fn run(state: &Arc<State>, socket: &UdpSocket, serving: Serving) {
         Ok(SocketAddr::V4(local)) => local,
         Ok(SocketAddr::V6(_)) | Err(_) => SocketAddrV4::new(serving.server, 69),
     };
-    let slots = Slots::new(TRANSFERS.0, TRANSFERS.1);
+    let slots = Shared::new(TRANSFERS.0, STRANGERS, TRANSFERS.1);
     let registry = Registry::default();
     let mut desk = Desk { state, socket, local, serving, slots, registry, told_full: None };
     let mut buffer = [0; MAX_DATAGRAM];
@@ -124,7 +127,8 @@ impl Desk<'_> {
     fn start(&mut self, asked: Asked, datagram: &[u8]) {
         let from = asked.client;
         let Some(registered) = self.registry.enter(from, datagram) else { return };
-        let Some(slot) = self.slots.take(*from.ip()) else {
+        let is_node = self.state.entry_at(*from.ip()).is_some();
+        let Some(slot) = self.slots.take(*from.ip(), is_node) else {
             return self.tell_full(from);
         };
         Notes::new(self.state, from).heard(self.local, datagram);
