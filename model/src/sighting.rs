@@ -228,7 +228,7 @@ impl fmt::Display for Sighted {
             Self::Looped { what, times } => write!(f, "boot loop: {what} {times} times"),
             Self::Menu { choice } => write!(f, "chosen at the console: {choice}"),
             Self::Learnt { what } => write!(f, "learnt: {what}"),
-            Self::TftpRead { file } => write!(f, "TFTP read {file}"),
+            Self::TftpRead { file } => write!(f, "TFTP asked for {file}"),
             Self::TftpDone { file, bytes, millis } => {
                 write!(f, "TFTP sent {file}, {bytes} bytes in {millis} ms")
             }

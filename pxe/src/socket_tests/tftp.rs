@@ -100,8 +100,8 @@ async fn a_probe_and_then_the_transfer_are_one_download() {
     assert_eq!(
         told,
         [
-            "TFTP read snponly.efi",
-            "TFTP read snponly.efi",
+            "TFTP asked for snponly.efi",
+            "TFTP asked for snponly.efi",
             "TFTP sent snponly.efi, 100000 bytes",
             "TFTP size asked of snponly.efi",
         ]
@@ -174,7 +174,7 @@ async fn a_repeated_request_is_one_transfer_and_a_silent_client_is_told() {
     assert_eq!(
         lines(&seen),
         [
-            "TFTP read undionly.kpxe",
+            "TFTP asked for undionly.kpxe",
             "TFTP undionly.kpxe failed: the client went silent after 0 blocks"
         ]
     );

@@ -179,7 +179,7 @@ async fn a_client_restarted_on_the_same_port_begins_anew_at_once() {
                 matches!(what, Sighted::TftpDone { .. } | Sighted::TftpFailed { .. })
             })
             .await;
-        for line in lines(&seen).into_iter().filter(|line| !line.starts_with("TFTP read")) {
+        for line in lines(&seen).into_iter().filter(|line| !line.starts_with("TFTP asked for")) {
             let kind = line.contains("failed");
             told.insert(kind, line);
         }
