@@ -29,6 +29,8 @@ const PATH: &str = ipxe::SCRIPT_PATH;
 pub(crate) struct Asker {
     pub(crate) entry: Arc<BootEntry>,
     pub(crate) network: BootNetwork,
+    /// How it fetches the text.
+    pub(crate) over: Over,
     /// The MAC it asks with, one of its own.
     pub(crate) mac: MacAddr,
     /// The address it asks from.
@@ -61,7 +63,7 @@ pub(super) fn answer(state: &State, query: &str, from: Ipv4Addr) -> Answer {
         state.saw(&entry, Sighted::Refused { why });
         return Answer::not_found(PATH);
     };
-    let asker = Asker { entry, network, mac, from };
+    let asker = Asker { entry, network, over: Over::Http, mac, from };
     if let Some(choice) = value(query, ipxe::CHOOSE) {
         return Answer::text(200, PATH, choose(state, &asker, choice));
     }
@@ -146,7 +148,7 @@ fn write(
     match kind {
         Generated::Ipxe => ipxe::script(answer, network, &whom),
         Generated::Grub => grub::config(answer, network, &whom),
-        Generated::Pxelinux => pxelinux::config(answer, network, &whom, Over::Tftp),
+        Generated::Pxelinux => pxelinux::config(answer, network, &whom, asker.over),
     }
 }
 

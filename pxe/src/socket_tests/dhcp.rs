@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use model::{ClientArch, MacAddr, Sighted, sighting::DhcpKind};
 use pxe_proto::dhcp::{Answer, ClientMessage, RelayInfo};
 
-use super::{BOUND, Lab, MAC, NODE, RELAY, SERVER, at, lines};
+use super::{BOUND, Lab, MAC, NODE, RELAY, SERVER, at, lines, listener};
 use crate::{Listener, PxeConfig, PxeError, PxeServer, SightingSink};
 
 /// A relay on a port of its own.
@@ -140,17 +140,8 @@ async fn an_architecture_without_loader_is_a_line_in_the_timeline() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
     let lab = Lab::start();
-    let taken = Listener {
-        server: SERVER,
-        interface: None,
-        dhcp_port: Some(lab.bound.dhcp.unwrap().port()),
-        proxy_port: None,
-        advertises: false,
-        checks_conflicts: false,
-        tftp_port: 0,
-        tftp_wrap: crate::Wrap::Zero,
-        http_port: 0,
-    };
+    let dhcp_port = Some(lab.bound.dhcp.unwrap().port());
+    let taken = Listener { dhcp_port, proxy_port: None, ..listener() };
     let foreign =
         Listener { server: Ipv4Addr::new(192, 0, 2, 1), dhcp_port: Some(0), ..taken.clone() };
     let start = |listener| {
@@ -171,21 +162,10 @@ async fn a_port_that_is_taken_is_named_and_nothing_is_started() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_log_that_cannot_be_read_ends_the_start_and_one_that_cannot_be_written_does_not() {
     let lab = Lab::start();
-    let listener = Listener {
-        server: SERVER,
-        interface: None,
-        dhcp_port: Some(0),
-        proxy_port: Some(0),
-        advertises: false,
-        checks_conflicts: false,
-        tftp_port: 0,
-        tftp_wrap: crate::Wrap::Zero,
-        http_port: 0,
-    };
     let start = |lease_log| {
         let (calls, _kept) = tokio::sync::mpsc::channel(1);
         let mut tasks = tokio::task::JoinSet::new();
-        let config = PxeConfig { lease_log, ..PxeConfig::new(vec![listener.clone()]) };
+        let config = PxeConfig { lease_log, ..PxeConfig::new(vec![listener()]) };
         let sinks = super::sinks(&SightingSink::new(1));
         PxeServer::start(
             &config,

@@ -37,7 +37,7 @@ async fn a_node_gets_the_text_its_loader_asks_for_over_tftp_and_http_alike() {
         ("grub/grub.cfg", "", "i/inspect/vmlinuz"),
         ("EFI/debian/grub.cfg", "", "i/inspect/vmlinuz"),
         ("grub/grub.cfg-01-02-5a-10-00-00-03", "", "i/inspect/vmlinuz"),
-        ("pxelinux.cfg/01-02-5a-10-00-00-03", "", "i/inspect/vmlinuz"),
+        ("pxelinux.cfg/01-02-5a-10-00-00-03", "NOESCAPE", "i/inspect/vmlinuz"),
         ("pxelinux.cfg/7F4D000D", "", "i/inspect/vmlinuz"),
         ("pxelinux.cfg/default", "", "i/inspect/vmlinuz"),
     ];
@@ -49,6 +49,8 @@ async fn a_node_gets_the_text_its_loader_asks_for_over_tftp_and_http_alike() {
         let (status, over_http) = get(&lab, NODE, &format!("/{name}"));
         assert_eq!(status, 200, "{name}");
         assert!(over_http.starts_with(start) && over_http.contains(part), "{name}:\n{over_http}");
+        let goes_on_over_tftp = [&text, &over_http].map(|text| text.contains(" ::"));
+        assert_eq!(goes_on_over_tftp, [name.contains("pxelinux"), false], "{name}");
     }
     let attempts: std::collections::BTreeSet<_> =
         asked.lock().unwrap().iter().map(|ask| ask.attempt).collect();

@@ -70,6 +70,21 @@ impl Drop for Lab {
     }
 }
 
+/// Ports of the system's choice on our address, as behind a relay.
+fn listener() -> Listener {
+    Listener {
+        server: SERVER,
+        interface: None,
+        dhcp_port: Some(0),
+        proxy_port: Some(0),
+        advertises: false,
+        checks_conflicts: false,
+        tftp_port: 0,
+        tftp_wrap: crate::Wrap::Zero,
+        http_port: 0,
+    }
+}
+
 /// Sinks that keep sightings in `sink`.
 fn sinks(sink: &SightingSink) -> Sinks {
     let (leases, packets) = (Sink::new(1_000), Sink::new(10_000));
@@ -86,22 +101,11 @@ impl Lab {
         let table = Arc::new(ArcSwap::from_pointee(BootTable::default()));
         let (sender, calls) = mpsc::channel(64);
         let (sink, stop) = (SightingSink::new(10_000), CancellationToken::new());
-        let listener = Listener {
-            server: SERVER,
-            interface: None,
-            dhcp_port: Some(0),
-            proxy_port: Some(0),
-            advertises: false,
-            checks_conflicts: false,
-            tftp_port: 0,
-            tftp_wrap: crate::Wrap::Zero,
-            http_port: 0,
-        };
         let mut tasks = JoinSet::new();
         let sinks = sinks(&sink);
         let packets = sinks.packets.clone();
         let bound = PxeServer::start(
-            &PxeConfig::new(vec![listener]),
+            &PxeConfig::new(vec![listener()]),
             Arc::clone(&table),
             sender,
             sinks,

@@ -1,10 +1,10 @@
 //! Names over TFTP as firmware, shim, GRUB and PXELINUX spell them.
 
-use std::{net::Ipv4Addr, time::Instant};
+use std::net::Ipv4Addr;
 
 use pxe_proto::tftp::Packet;
 
-use super::{BOUND, Lab, tftp::Reader};
+use super::{Lab, tftp::Reader};
 
 /// The whole of a short file, or the error.
 pub(super) fn fetch(reader: &Reader, name: &[u8]) -> Result<Vec<u8>, u16> {
@@ -48,13 +48,11 @@ async fn names_are_found_by_case_and_second_stages_by_their_base_name() {
     ];
     for (name, want) in cases {
         let reader = Reader::new(&lab);
-        let begun = Instant::now();
         let got = fetch(&reader, name);
         match want {
             Some(want) => assert_eq!(got.as_deref(), Ok(want.as_bytes()), "{name:?}"),
             None => assert_eq!(got, Err(1), "{name:?}"),
         }
-        assert!(begun.elapsed() < BOUND, "an answer, not a silence");
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
 };
 
 use model::Sighted;
-use pxe_proto::tftp::{Ended, Granted, Packet, error};
+use pxe_proto::{
+    pxelinux::Over,
+    tftp::{Ended, Granted, Packet, error},
+};
 
 use super::{
     Serving,
@@ -101,7 +104,7 @@ fn source(state: &State, asked: &Asked) -> Result<(Source, u64), (u16, &'static 
     match &asked.content {
         Content::File(path) => open(state, asked, path),
         Content::Text(kind, mac) => {
-            let text = generated::text(state, *kind, *mac, *asked.client.ip());
+            let text = generated::text(state, *kind, Over::Tftp, *mac, *asked.client.ip());
             let text = text.ok_or((error::NOT_FOUND, "file not found"))?.into_bytes();
             let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
             Ok((Source::Text(text), size))
