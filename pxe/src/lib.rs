@@ -3,7 +3,7 @@
 //! It answers from a snapshot of the boot table and never waits for a database: what it saw goes to a bounded
 //! sink, and only a boot script, a document or an agent's call is a question to the engine, with a bound. It does
 //! not decide what a node boots, reads no agent message, and walks no directory: a file is served only when the
-//! table names it.
+//! table names it. The only file it writes is the lease log.
 //!
 //! Each socket has a blocking thread of its own; transfers and connections have one each, in bounded number. A
 //! cold disk or a slow client so delays nobody else.

@@ -28,8 +28,8 @@ use crate::{
     tftp::{self, Serving},
 };
 
-/// Bytes of datagrams the system keeps while we decide: a rack that powers on at once sends hundreds.
-const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
+/// Bytes of datagrams the system is to keep of a socket while we decide: a rack that powers on at once sends hundreds.
+pub(crate) const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
 
 /// HTTP connections that wait to be accepted; the system gives at most net.core.somaxconn.
 const WAITING: i32 = 4096;
@@ -104,28 +104,8 @@ impl PxeServer {
             .zip(&sockets)
             .map(|(listener, sockets)| sockets.bound(listener))
             .collect::<Result<_, _>>()?;
-        let status = Status::default();
-        for listener in &config.listeners {
-            status.add(listener.server);
-        }
-        let silent = config.listeners.iter().filter(|listener| listener.dhcp_port.is_none());
-        let state = Arc::new(State {
-            table,
-            attempts: Mutex::new(Attempts::new(config.attempt_deadline)),
-            silent_dhcp: silent.map(|listener| listener.server).collect(),
-            sink: sinks.sightings.clone(),
-            sinks,
-            dhcp: Dhcp::new(config.lease_log.as_ref(), &status)?,
-            status: status.clone(),
-            calls,
-            runtime: Handle::current(),
-            stop,
-            strangers: Mutex::default(),
-            places: Mutex::default(),
-            digests: Digests::default(),
-            loops: BootLoops::default(),
-        });
-        let loops = state.loops.clone();
+        let state = Arc::new(state(config, table, calls, sinks, stop)?);
+        let (status, loops) = (state.status.clone(), state.loops.clone());
         let mut watched = vec![];
         for (network, (listener, sockets)) in config.listeners.iter().zip(sockets).enumerate() {
             let serving =
@@ -138,6 +118,37 @@ impl PxeServer {
         tasks.spawn_blocking(move || digests::run(&reader));
         Ok(Started { bound, status, loops })
     }
+}
+
+/// What the services share, with the leases of the log.
+fn state(
+    config: &PxeConfig,
+    table: Arc<ArcSwap<BootTable>>,
+    calls: mpsc::Sender<BootCall>,
+    sinks: Sinks,
+    stop: CancellationToken,
+) -> Result<State, PxeError> {
+    let status = Status::default();
+    for listener in &config.listeners {
+        status.add(listener.server);
+    }
+    let silent = config.listeners.iter().filter(|listener| listener.dhcp_port.is_none());
+    Ok(State {
+        table,
+        attempts: Mutex::new(Attempts::new(config.attempt_deadline)),
+        silent_dhcp: silent.map(|listener| listener.server).collect(),
+        sink: sinks.sightings.clone(),
+        sinks,
+        dhcp: Dhcp::new(config.lease_log.as_ref(), &status)?,
+        status,
+        calls,
+        runtime: Handle::current(),
+        stop,
+        strangers: Mutex::default(),
+        places: Mutex::default(),
+        digests: Digests::default(),
+        loops: BootLoops::default(),
+    })
 }
 
 impl Sockets {

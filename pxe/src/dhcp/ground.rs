@@ -5,8 +5,10 @@ use std::fs;
 
 use model::{BootTable, boot::DhcpMode};
 
-use super::socket::RECEIVE_BUFFER;
-use crate::status::{About, Finding, Status};
+use crate::{
+    server::RECEIVE_BUFFER,
+    status::{About, Finding, Status},
+};
 
 /// Descriptors the bounds of TFTP and HTTP come to, with room for some thousand BMCs.
 const FEWEST: u64 = 8_192;

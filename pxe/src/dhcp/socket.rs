@@ -20,14 +20,12 @@ use nix::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::error::PxeError;
+use crate::{error::PxeError, server::RECEIVE_BUFFER};
 
 /// Datagrams read or sent by one call.
 pub(super) const BATCH: usize = 64;
 /// Longest datagram read; a longer one is cut and refused.
 const MAX_DATAGRAM: usize = 4096;
-/// Bytes of datagrams the system is to keep while we decide: a rack that powers on at once sends hundreds.
-pub(super) const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
 /// Room for one `in_pktinfo` with its header.
 const CONTROL: usize = 64;
 
