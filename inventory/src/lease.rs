@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(all, [a.clone(), b.clone(), c.clone()]);
         assert_eq!(list(store, Some("boot"), None, 9).await.unwrap(), [a.clone(), b]);
         assert_eq!(list(store, None, Some(a.mac), 9).await.unwrap(), [a.clone(), c]);
-        assert_eq!(list(store, Some("boot"), Some(a.mac), 9).await.unwrap(), [a.clone()]);
-        assert_eq!(list(store, None, None, 1).await.unwrap(), [a]);
+        let first = [a];
+        assert_eq!(list(store, Some("boot"), Some(first[0].mac), 9).await.unwrap(), first);
+        assert_eq!(list(store, None, None, 1).await.unwrap(), first);
     }
 }

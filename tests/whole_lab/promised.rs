@@ -195,9 +195,9 @@ impl Client<'_> {
     async fn reads(&self, reader: Reader, arch: ClientArch) -> String {
         let mac = self.blade.macs[0];
         let target = match reader {
-            Reader::Grub => format!("/grub/grub.cfg-01-{}", mac.hyphenated()),
-            Reader::Pxelinux => format!("/pxelinux.cfg/01-{}", mac.hyphenated()),
-            Reader::Ipxe => {
+            Grub => format!("/grub/grub.cfg-01-{}", mac.hyphenated()),
+            Pxelinux => format!("/pxelinux.cfg/01-{}", mac.hyphenated()),
+            Ipxe => {
                 let starter = ClientArch(if arch.0 == 0 { 0 } else { 7 });
                 let ipxe = |kind, xid| ClientMessage::ipxe(kind, xid, mac, starter);
                 let url = Url::parse(&self.asks(ipxe).await).unwrap();

@@ -40,12 +40,15 @@ impl Write for Client<'_> {
     }
 }
 
+/// Bytes of a body that are read; the boot services read fewer from strangers.
+const MOST_BODY: usize = 1_024;
+
 /// All requests of a connection, and the status it ends with, if it does not just close.
 fn read(bytes: &[u8], step: usize) -> (Vec<Request>, Option<u16>) {
     let mut requests = Requests::new(Client { bytes, step });
     let mut all = vec![];
     loop {
-        match requests.next() {
+        match requests.next(|| MOST_BODY) {
             Ok(request) => all.push(request),
             Err(NoRequest::Closed) => return (all, None),
             Err(NoRequest::Bad(status)) => return (all, Some(status)),
