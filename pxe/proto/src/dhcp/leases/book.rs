@@ -7,7 +7,9 @@ use std::{
 
 use model::{Lease, MacAddr, UnixMillis, lease::LeaseState};
 
-use super::{LOOK_AGAIN, OFFER_GRACE, OFFER_HOLDS, OFFERS, QUARANTINE, Range, Spare, probe};
+use super::{
+    CLOCK_STEP, LOOK_AGAIN, OFFER_GRACE, OFFER_HOLDS, OFFERS, QUARANTINE, Range, Spare, probe,
+};
 
 /// A machine and the address it speaks of.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +39,8 @@ pub(super) struct Book {
     /// Offered addresses that nobody has pinged.
     pub(super) to_ping: Vec<Ipv4Addr>,
     pool: Option<Range>,
+    /// The latest moment it heard of.
+    latest: UnixMillis,
 }
 
 /// What is known of an address.
@@ -73,6 +77,19 @@ impl Slot {
         self.lease.as_ref().is_some_and(|lease| lease.state == state && lease.until > now)
     }
 
+    /// Nothing of it began after now. What was given for a span is given for that span from now on.
+    fn begin_by(&mut self, now: UnixMillis) {
+        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.at > now) {
+            lease.until = now.plus(lease.until.since(lease.at));
+            lease.at = now;
+        }
+        self.offered_at = self.offered_at.map(|at| at.min(now));
+        let kept = self.lease.as_ref().filter(|lease| lease.state != LeaseState::Released);
+        let kept = kept.map_or(now, |lease| lease.until);
+        let offered = self.offered_at.map_or(now, |at| at.plus(OFFER_HOLDS));
+        self.free_at = self.free_at.min(now.max(kept).max(offered));
+    }
+
     /// Whether a machine has it now.
     pub(super) fn is_bound(&self, now: UnixMillis) -> bool {
         self.holds_by(LeaseState::Bound, now)
@@ -99,9 +116,34 @@ impl Book {
             return;
         }
         self.pool = Some(pool);
+        self.lay_out(pool);
+    }
+
+    fn lay_out(&mut self, pool: Range) {
         let slots = &self.slots;
         let free_at = |address| slots.get(&address).map_or(NEVER, |slot| slot.free_at);
         self.queue = pool.addresses().map(|address| (free_at(address), address)).collect();
+    }
+
+    /// Notices that the clock was put back: what was offered and given by the clock that went ahead would else be
+    /// nobody's for as long as that was wrong, which may be years.
+    pub(super) fn keep_time(&mut self, now: UnixMillis) {
+        let latest = std::mem::replace(&mut self.latest, now);
+        if latest.since(now) <= CLOCK_STEP {
+            self.latest = latest.max(now);
+            return;
+        }
+        self.offers.clear();
+        self.taken.clear();
+        for (address, slot) in &mut self.slots {
+            slot.begin_by(now);
+            self.offers.extend(slot.offered_at.map(|at| (at, *address)));
+            let taken = slot.lease.as_ref().filter(|lease| lease.state == LeaseState::Taken);
+            self.taken.extend(taken.map(|lease| (lease.until, *address)));
+        }
+        if let Some(pool) = self.pool {
+            self.lay_out(pool);
+        }
     }
 
     pub(super) fn replay(&mut self, lease: Lease) {
@@ -339,6 +381,7 @@ impl Book {
             self.offers.remove(&(at, address));
         }
         let (state, until) = (lease.state, lease.until);
+        self.latest = self.latest.max(lease.at);
         if let Some(before) = slot.lease.replace(lease) {
             self.taken.remove(&(before.until, address));
         }

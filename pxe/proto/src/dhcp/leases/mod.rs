@@ -28,6 +28,8 @@ const OFFERS: usize = 4_096;
 const QUARANTINE: Duration = Duration::from_secs(600);
 /// When an address of the pool is looked at again that is reserved, or our own.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// A clock that is behind what was recorded by more than this was put back.
+const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// Addresses of a pool that are given away; what lies behind is not used. The configuration allows no more.
 const LARGEST_POOL: u32 = 65_536;
 
@@ -98,7 +100,7 @@ impl Leases {
         now: UnixMillis,
     ) -> Option<Ipv4Addr> {
         let spare = Spare { network, table };
-        let book = self.settled(network)?;
+        let book = self.settled(network, now)?;
         let address = book.pick(&spare, mac, wish, now)?;
         book.offer(address, mac, now);
         Some(address)
@@ -115,7 +117,7 @@ impl Leases {
         now: UnixMillis,
     ) -> bool {
         let spare = Spare { network, table };
-        self.settled(network).is_some_and(|book| book.may_have(&spare, mac, address, now))
+        self.settled(network, now).is_some_and(|book| book.may_have(&spare, mac, address, now))
     }
 
     /// Records that a machine has an address until a time; whatever it had before on the network is free. Whether it
@@ -142,11 +144,12 @@ impl Leases {
         }
     }
 
-    /// The book of a network that has a pool, laid out for that pool.
-    fn settled(&mut self, network: &BootNetwork) -> Option<&mut Book> {
+    /// The book of a network that has a pool, laid out for that pool and by this clock.
+    fn settled(&mut self, network: &BootNetwork, now: UnixMillis) -> Option<&mut Book> {
         let pool = pool_of(network)?;
         let book = self.book(&network.name);
         book.settle(pool);
+        book.keep_time(now);
         Some(book)
     }
 

@@ -61,7 +61,7 @@ impl Leases {
         table: &BootTable,
         now: UnixMillis,
     ) -> Option<Ipv4Addr> {
-        self.settled(network)?.next_to_probe(&Spare { network, table }, now)
+        self.settled(network, now)?.next_to_probe(&Spare { network, table }, now)
     }
 
     /// What a ping found. An address where a stranger was found is kept back for a while, and the machine that was
@@ -73,7 +73,7 @@ impl Leases {
         found: Probed,
         now: UnixMillis,
     ) -> Option<Lease> {
-        self.settled(network)?.probed(&network.name, address, found, now)
+        self.settled(network, now)?.probed(&network.name, address, found, now)
     }
 }
 

@@ -81,6 +81,40 @@ fn a_machine_gets_the_address_it_had_though_it_ran_out_and_was_given_back() {
 }
 
 #[test]
+fn a_clock_that_is_put_back_keeps_no_address_longer_than_it_was_given_for() {
+    let (table, mut leases) = (lab(100, 102), Leases::new());
+    let year = 366 * 24 * 3_600;
+    let has = |leases: &mut Leases, m, address, now| {
+        leases.may_have(&table.networks[0], &table, mac(m), address, now)
+    };
+    leases.bind(bound(mac(1), at(100), later(year), 120));
+    assert_eq!(offer(&mut leases, &table, 2, later(year)), Some(at(101)));
+    leases.bind(bound(mac(3), at(102), later(year), 120));
+    assert!(
+        leases
+            .decline(Holder { network: "boot", mac: mac(3), address: at(102) }, later(year))
+            .is_some()
+    );
+    // A second, or a minute, is no step.
+    assert_eq!(offer(&mut leases, &table, 4, later(year - 60)), None);
+    for restarted in [false, true] {
+        if restarted {
+            let records: Vec<Lease> = leases.live().cloned().collect();
+            leases = Leases::new();
+            records.into_iter().for_each(|lease| leases.replay(lease));
+        }
+        assert!(has(&mut leases, 1, at(100), NOW) && !has(&mut leases, 4, at(100), later(119)));
+        assert!(has(&mut leases, 4, at(100), later(121)));
+        assert!(restarted || has(&mut leases, 2, at(101), later(59)));
+        assert!(has(&mut leases, 4, at(101), later(61)));
+        assert!(
+            !has(&mut leases, 4, at(102), later(599)) && has(&mut leases, 4, at(102), later(601))
+        );
+    }
+    assert_eq!(offer(&mut leases, &table, 4, later(700)), Some(at(101)));
+}
+
+#[test]
 fn a_wish_is_granted_if_nobody_else_has_the_address() {
     let (table, mut leases) = (lab(100, 120), Leases::new());
     let network = &table.networks[0];
