@@ -188,7 +188,7 @@ impl Lab {
     }
 
     fn pings(&mut self, mac: MacAddr, what: u8) {
-        let network = &self.table.networks[0];
+        let network = self.table.networks.first().expect("the table has one");
         if let Some(address) = self.leases.to_probe(network, &self.table, self.now) {
             let by = (what > 200).then_some(mac);
             let found = if what < 128 { Probed::Free } else { Probed::Used { by } };
@@ -229,7 +229,7 @@ impl Lab {
         for lease in self.leases.live().filter(holds) {
             assert!(machines.insert(lease.mac), "{} has two addresses", lease.mac);
         }
-        let network = &self.table.networks[0];
+        let network = self.table.networks.first().expect("the table has one");
         let used = self.leases.pool_use(network, &self.table, self.now);
         assert!(used.bound + used.taken <= used.size, "{used:?}");
     }
