@@ -10,7 +10,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-# Turns of each row; VERBOSE=1 prints every figure.
+# Turns of each row; VERBOSE=1 prints every figure, ROWS=REGEX picks rows by name (row_tftp_4_loss).
 REPS=${REPS:-5}
 gate=0 topics=()
 for word in "$@"; do
@@ -38,7 +38,7 @@ failed=0
 for topic in "${topics[@]}"; do
   # shellcheck disable=SC1090
   . "$here/rows/$topic.sh"
-  for row in $(declare -F | awk '{print $3}' | grep "^row_${topic}_"); do run_row "$row"; done
+  for row in $(declare -F | awk '{print $3}' | grep "^row_${topic}_" | grep -E "${ROWS:-.}"); do run_row "$row"; done
 done
 echo "# load $(load), rows that missed their goal twice: $failed"
 [ $gate = 0 ] || [ "$failed" = 0 ]
