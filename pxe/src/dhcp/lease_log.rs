@@ -145,8 +145,7 @@ impl LeaseLog {
             let _of_no_use = thread.join();
         }
         self.tried = Instant::now();
-        // What waits now is in memory already; what comes from here on is appended.
-        let _in_memory = state.dhcp.waiting.take(Duration::ZERO);
+        state.dhcp.waiting.begin_anew();
         let leases = state.dhcp.live();
         let written =
             log_file::begin(&self.path, &leases).and_then(|new| new.take_over(&self.path, ""));
@@ -154,7 +153,6 @@ impl LeaseLog {
             Ok(file) => {
                 self.file = Some(file);
                 self.look_at = HISTORY * leases.len() + SPARE_LINES;
-                state.dhcp.waiting.caught_up();
                 state.status.everywhere(About::LeaseLog, None);
             }
             Err(error) => self.failed(state, &error),

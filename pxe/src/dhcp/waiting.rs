@@ -101,16 +101,19 @@ impl<A> Waiting<A> {
         inner.acks.drain(..ready).map(|ack| ack.ack).collect()
     }
 
-    /// The disk does not take them: every ACK goes, and none waits until [`Waiting::caught_up`].
+    /// The disk does not take them: every ACK goes, and none waits until [`Waiting::begin_anew`].
     pub(super) fn failed(&self) -> Vec<A> {
         let mut inner = self.lock();
         inner.is_behind = true;
         inner.acks.drain(..).map(|ack| ack.ack).collect()
     }
 
-    /// The file was written anew from memory.
-    pub(super) fn caught_up(&self) {
-        self.lock().is_behind = false;
+    /// The file is about to be written anew from memory, where all that waits stands already. Called before memory is
+    /// read: what comes from then on is appended, and too much of it leaves the file behind again.
+    pub(super) fn begin_anew(&self) {
+        let mut inner = self.lock();
+        inner.lines.clear();
+        inner.is_behind = false;
     }
 
     /// Whether the file lacks records.
@@ -191,7 +194,7 @@ mod tests {
         assert_eq!(waiting.failed(), ["a"]);
         assert!(waiting.is_behind());
         assert_eq!(waiting.submit(now, &lease(), Some("b")), Some("b"));
-        waiting.caught_up();
+        waiting.begin_anew();
         assert_eq!(waiting.submit(now, &lease(), Some("c")), None);
         let line = lease_record::encode(&lease()).len();
         for _ in 0..WAITING_BYTES / line + 2 {
@@ -200,5 +203,11 @@ mod tests {
         assert!(waiting.is_behind(), "the file has to be written anew");
         assert_eq!(waiting.submit(now, &lease(), Some("d")), Some("d"));
         assert!(waiting.take(Duration::ZERO).unwrap().lines.len() < WAITING_BYTES + 2 * line);
+        waiting.begin_anew();
+        for _ in 0..WAITING_BYTES / line + 2 {
+            waiting.submit(now, &lease(), None);
+        }
+        assert!(waiting.is_behind(), "too much came while it was written: once more");
+        assert!(waiting.overdue(now + PATIENCE) == ["c"], "it waited no longer than others");
     }
 }
