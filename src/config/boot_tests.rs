@@ -172,6 +172,14 @@ fn an_option_that_cannot_be_sent_is_refused_with_the_way_to_write_it() {
         ("vendor = \"hex:0\"", "vendor cannot be used; write bytes in hexadecimal"),
         ("domain = \"\"", "domain would have 0 bytes; an option has 1 to 255 bytes"),
         (&long, "domain would have 256 bytes"),
+        (
+            "domain = \"a\\u0000b\"",
+            "domain cannot be used; write a text in quotes, without control characters",
+        ),
+        (
+            "224 = \"text:a\\u001bb\"",
+            "224 cannot be used; write a text in quotes, without control characters",
+        ),
         ("domain-search = [\"a..b\"]", "domain-search cannot be used; write domain names"),
         ("routes = [\"10.0.0.1/8 via 192.0.2.1\"]", "10.0.0.1/8 names a machine"),
         ("routes = [\"10.0.0.0/8\"]", "routes cannot be used; write routes"),

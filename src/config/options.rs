@@ -188,9 +188,7 @@ fn encode(kind: Option<Kind>, value: &DeValue<'_>) -> Result<Vec<u8>, String> {
         Some(Kind::Hex) => Err(HEX.to_owned()),
         Some(Kind::Address) => addresses(text.into_iter().map(Some)),
         Some(Kind::Addresses) => addresses(texts(value)),
-        Some(Kind::Text) => {
-            text.map(|text| text.as_bytes().to_vec()).ok_or_else(|| TEXT.to_owned())
-        }
+        Some(Kind::Text) => text.and_then(visible).ok_or_else(|| TEXT.to_owned()),
         Some(Kind::Domains) => domains(texts(value)),
         Some(Kind::Routes) => routes(texts(value)),
         Some(number @ (Kind::U8 | Kind::U16 | Kind::U32 | Kind::I32)) => {
@@ -201,7 +199,8 @@ fn encode(kind: Option<Kind>, value: &DeValue<'_>) -> Result<Vec<u8>, String> {
 }
 
 const HEX: &str = "write bytes in hexadecimal, such as \"hex:0a0b0c\"";
-const TEXT: &str = "write a text in quotes";
+const TEXT: &str =
+    "write a text in quotes, without control characters; \"hex:…\" does for any bytes";
 const ADDRESSES: &str = "write addresses, such as [\"192.0.2.1\"]";
 const UNNAMED: &str = "write [\"192.0.2.1\"] for addresses, \"u8:1\", \"u16:1\", \"u32:1\" or \"i32:-1\" for a number, \
                        \"hex:0a0b\" for bytes, \"text:…\" for a text";
@@ -217,9 +216,14 @@ fn unnamed(value: &DeValue<'_>) -> Result<Vec<u8>, String> {
         Some(("u16", digits)) => number(Kind::U16, digits),
         Some(("u32", digits)) => number(Kind::U32, digits),
         Some(("i32", digits)) => number(Kind::I32, digits),
-        Some(("text", text)) => Ok(text.as_bytes().to_vec()),
+        Some(("text", text)) => visible(text).ok_or_else(|| TEXT.to_owned()),
         _ => Err(UNNAMED.to_owned()),
     }
+}
+
+/// The bytes of a text; `None` with a control character in it, a zero for instance, at which clients end the text.
+fn visible(text: &str) -> Option<Vec<u8>> {
+    (!text.chars().any(char::is_control)).then(|| text.as_bytes().to_vec())
 }
 
 /// The texts of a list, or of a single text; `None` for an item that is none.
