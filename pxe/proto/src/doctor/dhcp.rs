@@ -66,12 +66,16 @@ pub(super) const PLAIN: &[Rule] = &[
     },
 ];
 
+/// What helps against another server that names a boot file, in one boot and on a whole network.
+pub(super) const RIVAL_FILE_REMEDY: &str =
+    "take options 66 and 67 and next-server out of that server, or let it name volund there";
+
 /// What the order of packets tells.
 pub(super) const PATTERNS: &[Rule] = &[
     Rule {
         id: "rival-boot-file",
         confidence: Likely,
-        remedy: "take options 66 and 67 and next-server out of that server, or let it name volund there",
+        remedy: RIVAL_FILE_REMEDY,
         finds: rival_file,
     },
     Rule {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{Confidence, Diagnosis};
+use super::{Confidence, Diagnosis, dhcp::RIVAL_FILE_REMEDY};
 
 /// A boot network as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,66 +41,54 @@ pub struct NetworkRival {
 /// What is wrong with a network, the worst first.
 #[must_use]
 pub fn network(of: &Network) -> Vec<Diagnosis> {
-    let name = &of.name;
-    let row = |id, confidence, cause: String, remedy: &str| Diagnosis {
-        id,
-        cause,
-        remedy: remedy.to_owned(),
-        evidence: vec![],
-        confidence,
-    };
-    let dropped = (of.dropped_requests > 0).then(|| {
-        let cause = format!("{name}: {} REQUESTs were given up", of.dropped_requests);
-        row(
-            "requests-dropped",
-            Confidence::Certain,
-            cause,
-            "this machine is too small for its lab: give it more processors",
-        )
-    });
-    let full = of.pool.filter(|(size, free)| *size > 0 && *free == 0).map(|(size, _)| {
-        let cause = format!("{name}: all {size} addresses of the pool are given away");
-        row(
-            "pool-full",
-            Confidence::Certain,
-            cause,
-            "widen the pool, or shorten the leases of unknown machines",
-        )
-    });
-    let late = (of.late_acks >= LATE_ACKS && of.late_acks * 100 > of.acks).then(|| {
-        let cause = format!(
-            "{name}: {} of {} ACKs went out before their lease was on the disk",
-            of.late_acks, of.acks
-        );
-        row(
-            "disk-slow",
-            Confidence::Certain,
-            cause,
-            "the disk of the state directory is slow: move it to another one",
-        )
-    });
-    let rivals = of.rivals.iter().filter_map(|rival| {
-        let NetworkRival { server, file } = rival;
-        match file {
-            Some(file) => Some(row(
-                "rival-boot-file",
-                Confidence::Certain,
-                format!("{name}: another DHCP server, {server}, names the boot file {file:?}"),
-                "take options 66 and 67 and next-server out of that server, or let it name volund there",
-            )),
-            None if !of.is_proxy => Some(row(
-                "rival-address",
-                Confidence::Certain,
-                format!("{name}: another DHCP server, {server}, gives addresses"),
-                "switch that server off there, or set `dhcp = \"proxy\"` for the network",
-            )),
-            None => None,
-        }
-    });
-    let findings = of
-        .findings
-        .iter()
-        .map(|(what, remedy)| row("host", Confidence::Certain, format!("{name}: {what}"), remedy));
-    let first = [dropped, full, late].into_iter().flatten();
+    let first = [of.dropped(), of.full(), of.late()].into_iter().flatten();
+    let rivals = of.rivals.iter().filter_map(|rival| of.rival(rival));
+    let findings = of.findings.iter().map(|(what, remedy)| of.row("host", what, remedy));
     first.chain(rivals).chain(findings).collect()
+}
+
+impl Network {
+    fn dropped(&self) -> Option<Diagnosis> {
+        let cause = format!("{} REQUESTs were given up", self.dropped_requests);
+        let remedy = "this machine is too small for its lab: give it more processors";
+        (self.dropped_requests > 0).then(|| self.row("requests-dropped", &cause, remedy))
+    }
+
+    fn full(&self) -> Option<Diagnosis> {
+        let (size, _) = self.pool.filter(|(size, free)| *size > 0 && *free == 0)?;
+        let cause = format!("all {size} addresses of the pool are given away");
+        let remedy = "widen the pool, or shorten the leases of unknown machines";
+        Some(self.row("pool-full", &cause, remedy))
+    }
+
+    fn late(&self) -> Option<Diagnosis> {
+        let Self { late_acks, acks, .. } = *self;
+        let cause =
+            format!("{late_acks} of {acks} ACKs went out before their lease was on the disk");
+        let remedy = "the disk of the state directory is slow: move it to another one";
+        let is_slow = late_acks >= LATE_ACKS && late_acks.saturating_mul(100) > acks;
+        is_slow.then(|| self.row("disk-slow", &cause, remedy))
+    }
+
+    fn rival(&self, rival: &NetworkRival) -> Option<Diagnosis> {
+        let NetworkRival { server, file } = rival;
+        if let Some(file) = file {
+            let cause = format!("another DHCP server, {server}, names the boot file {file:?}");
+            return Some(self.row("rival-boot-file", &cause, RIVAL_FILE_REMEDY));
+        }
+        let cause = format!("another DHCP server, {server}, gives addresses");
+        let remedy = "switch that server off there, or set `dhcp = \"proxy\"` for the network";
+        (!self.is_proxy).then(|| self.row("rival-address", &cause, remedy))
+    }
+
+    /// What is counted or heard is certain.
+    fn row(&self, id: &'static str, cause: &str, remedy: &str) -> Diagnosis {
+        Diagnosis {
+            id,
+            cause: format!("{}: {cause}", self.name),
+            remedy: remedy.to_owned(),
+            evidence: vec![],
+            confidence: Confidence::Certain,
+        }
+    }
 }
