@@ -50,7 +50,11 @@ pub(super) async fn run(
 
 fn print_node(terminal: &mut Terminal, said: &NodeDoctor) -> Result<(), Trouble> {
     if said.diagnoses.is_empty() {
-        return terminal.say(clean(&format!("{}: nothing is wrong with its boot", said.node)));
+        let found = match said.boot {
+            Some(_) => "no fault found in its last boot",
+            None => "no boot seen, no fault found",
+        };
+        return terminal.say(clean(&format!("{}: {found}", said.node)));
     }
     terminal.say(clean(&said.node))?;
     for diagnosis in &said.diagnoses {
@@ -66,7 +70,7 @@ fn print_node(terminal: &mut Terminal, said: &NodeDoctor) -> Result<(), Trouble>
 fn print_lab(terminal: &mut Terminal, said: &LabDoctor) -> Result<(), Trouble> {
     let LabDoctor { nodes, networks } = said;
     if nodes.is_empty() && networks.is_empty() {
-        return terminal.say("nothing is wrong");
+        return terminal.say("no fault found");
     }
     for node in nodes {
         let Some(first) = node.diagnoses.first() else { continue };

@@ -111,12 +111,12 @@ fn pool(network: &NetworkView) -> Cell {
 fn remarks(terminal: &Terminal, network: &NetworkView, now_ms: i64) -> Vec<String> {
     let dhcp = &network.dhcp;
     let counted = [
-        (dhcp.late_acks, "ACKs went out before their record was on the disk"),
-        (dhcp.dropped_discovers, "DISCOVERs were given up"),
-        (dhcp.dropped_requests, "REQUESTs were given up: this machine is too small for its lab"),
+        (dhcp.late_acks, "ACKs before their record was on the disk"),
+        (dhcp.dropped_discovers, "DISCOVERs given up"),
+        (dhcp.dropped_requests, "REQUESTs given up (this machine is too small for its lab)"),
     ];
     let counted = counted.iter().filter(|(number, _)| *number > 0);
-    let counted = counted.map(|(number, what)| format!("{number} {what}"));
+    let counted = counted.map(|(number, what)| format!("{what}: {number}"));
     let findings = network.findings.iter();
     let findings = findings.map(|finding| format!("{}; {}", finding.what, finding.remedy));
     let rivals = network.rivals.iter().map(|rival| {

@@ -178,7 +178,11 @@ impl RawLoaders {
             let path = self.loaders.dir.join(name);
             if !path.is_file() {
                 let text = format!("[loaders]: {} does not exist", path.display());
-                sink.fault(place, text, "install the Debian package ipxe, or name another dir");
+                sink.fault(
+                    place,
+                    text,
+                    "correct its name, install the Debian package ipxe, or name another dir",
+                );
             }
         };
         for name in self.loaders.names.values().flatten() {

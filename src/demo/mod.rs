@@ -199,7 +199,7 @@ fn print_welcome(access: &Access, millis: u128) {
         "\n  volund demo: a c7000 with its blades, modelled, on loopback (ready in {millis} ms)\n\n\
          \x20 page      {url}\n\
          \x20 log in    {user} / {password}\n\n\
-         \x20 Try: pick a blade, press \"inspect\", confirm, and watch it boot.\n\
+         \x20 Try: pick a blade, press \"Switch…\" beside inspect, confirm, and watch it boot.\n\
          \x20 Or from a second shell:\n\n\
          \x20   set -a; . {env}; set +a\n\
          \x20   volund nodes\n\

@@ -132,7 +132,7 @@ fn the_doctor_names_cause_remedy_and_what_shows_it() {
     let well = NodeDoctor { diagnoses: vec![], ..said.clone() };
     let fake = Fake::default().answers("GET /api/v1/nodes/bld-003/doctor", 200, &well);
     let ran = fake.run(&["doctor", "bld-003"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "bld-003: nothing is wrong with its boot\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "bld-003: no fault found in its last boot\n"));
 
     let cause = "boot: the neighbour table holds 1024 machines".to_owned();
     let networks = vec![DiagnosisView { cause, evidence: vec![], ..diagnosis() }];
@@ -141,7 +141,7 @@ fn the_doctor_names_cause_remedy_and_what_shows_it() {
     insta::assert_snapshot!(fake.run(&["doctor"]).story());
     let lab = LabDoctor { nodes: vec![], networks: vec![] };
     let fake = Fake::default().answers("GET /api/v1/doctor", 200, &lab);
-    assert_eq!(fake.run(&["doctor"]).out, "nothing is wrong\n");
+    assert_eq!(fake.run(&["doctor"]).out, "no fault found\n");
 }
 
 #[test]

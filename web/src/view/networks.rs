@@ -99,12 +99,12 @@ fn ports(network: &NetworkView) -> String {
 fn lost(network: &NetworkView) -> String {
     let dhcp = &network.dhcp;
     let parts = [
-        (dhcp.late_acks, "ACK before its record was on the disk"),
-        (dhcp.dropped_discovers, "DISCOVER given up"),
-        (dhcp.dropped_requests, "REQUEST given up"),
+        (dhcp.late_acks, "ACKs before their record was on the disk"),
+        (dhcp.dropped_discovers, "DISCOVERs given up"),
+        (dhcp.dropped_requests, "REQUESTs given up"),
     ];
     let told = parts.into_iter().filter(|(number, _)| *number > 0);
-    told.map(|(number, what)| format!("{number} {what}")).collect::<Vec<_>>().join(", ")
+    told.map(|(number, what)| format!("{what}: {number}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Findings, then other DHCP servers where they are not wanted. Beside a proxy there has to be one.

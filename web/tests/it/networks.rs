@@ -117,7 +117,7 @@ async fn what_is_wrong_with_a_network_is_said_there_and_on_the_overview() {
             remedy,
             "Another DHCP server, 192.0.2.1 (02:5a:10:00:00:01), answers here and names the boot file pxelinux.0&#60;b&#62;",
             "The neighbour table of this machine holds 1,024 entries.",
-            "2 ACK before its record was on the disk",
+            "ACKs before their record was on the disk: 2",
             "<span class=\"bad-t\">50 of 50 given",
         ] {
             assert!(page.contains(want), "{want}: {page}");
