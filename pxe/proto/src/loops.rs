@@ -15,6 +15,9 @@ use model::{MacAddr, Sighted, UnixMillis, sighting::DhcpKind};
 const MACHINES: usize = 4_096;
 /// Events of one machine that are remembered; no rule counts as many.
 const EVENTS: usize = 128;
+/// A file fetched again sooner, with no DHCP in between, is no turn: a firmware takes longer to come round, a person
+/// who looks whether the server serves does not.
+const AT_ONCE: Duration = Duration::from_secs(5);
 /// How long a machine is kept out of its loop.
 pub const QUARANTINE: Duration = Duration::from_secs(10 * 60);
 
@@ -75,6 +78,8 @@ struct Machine {
     last: UnixMillis,
     /// Turns, oldest first, each with what was fetched.
     turns: VecDeque<(UnixMillis, Turn, String)>,
+    /// It asked DHCP since the last loader.
+    asked: bool,
     quarantine: Option<Quarantine>,
 }
 
@@ -139,6 +144,10 @@ impl Machine {
 
     fn turn(&mut self, turn: Turn, what: String, now: UnixMillis) -> Option<Quarantine> {
         let rule = RULES.iter().find(|rule| rule.what == turn)?;
+        if turn == Turn::Loader && self.is_same_fetch(&what, now) {
+            return None;
+        }
+        self.asked = turn == Turn::Discover || (self.asked && turn != Turn::Loader);
         let is_fresh = |at: UnixMillis| now >= at && now.since(at) <= rule.within;
         self.turns.retain(|(at, other, _)| *other != turn || is_fresh(*at));
         if self.turns.len() >= EVENTS {
@@ -154,6 +163,15 @@ impl Machine {
         let quarantine = Quarantine { until: now.plus(QUARANTINE), what, times };
         self.quarantine = Some(quarantine.clone());
         Some(quarantine)
+    }
+}
+
+impl Machine {
+    /// Whether this fetch of a loader belongs to the turn before it.
+    fn is_same_fetch(&self, what: &str, now: UnixMillis) -> bool {
+        let mut before = self.turns.iter().rev();
+        let last = before.find(|(_, turn, name)| *turn == Turn::Loader && name == what);
+        !self.asked && last.is_some_and(|(at, ..)| now >= *at && now.since(*at) < AT_ONCE)
     }
 }
 
@@ -292,6 +310,15 @@ mod tests {
     }
 
     #[test]
+    fn downloads_one_after_the_other_are_no_loop_and_a_quick_firmware_is_one() {
+        let looks: Vec<_> = (0..20).map(|n| (n / 4, loader("snponly.efi"))).collect();
+        assert_eq!(run(&looks), Vec::<usize>::new(), "nobody asked DHCP in between");
+        let quick: Vec<_> =
+            (0..3).flat_map(|n| [(n, discover()), (n, loader("snponly.efi"))]).collect();
+        assert_eq!(run(&quick), [5]);
+    }
+
+    #[test]
     fn slow_turns_different_loaders_and_their_companions_are_no_loop() {
         let slow: Vec<_> = (0..9).map(|n| (n * 100, loader("snponly.efi"))).collect();
         let ladder = ["snponly.efi", "ipxe.efi", "shimx64.efi", "grubx64.efi"];
@@ -335,12 +362,13 @@ mod tests {
     fn a_released_machine_begins_anew_and_may_be_caught_again() {
         let mut loops = Loops::default();
         let turns = |loops: &mut Loops, from: i64| {
-            (from..from + 3).filter_map(|n| loops.saw(MAC, &loader("a.efi"), at(n))).count()
+            let fetches = [from, from + 5, from + 10].map(at);
+            fetches.iter().filter_map(|at| loops.saw(MAC, &loader("a.efi"), *at)).count()
         };
         assert_eq!(turns(&mut loops, 0), 1);
-        assert_eq!(turns(&mut loops, 10), 0, "in quarantine nothing is counted");
-        assert!(loops.release(MAC, at(20)) && !loops.release(MAC, at(21)));
-        assert_eq!(loops.quarantined(MAC, at(22)), None);
+        assert_eq!(turns(&mut loops, 15), 0, "in quarantine nothing is counted");
+        assert!(loops.release(MAC, at(26)) && !loops.release(MAC, at(27)));
+        assert_eq!(loops.quarantined(MAC, at(28)), None);
         assert_eq!(turns(&mut loops, 30), 1);
         assert_eq!(turns(&mut loops, 2_000), 1, "after it has ended");
     }
@@ -348,10 +376,10 @@ mod tests {
     #[test]
     fn a_clock_that_steps_back_does_not_hold_a_machine_longer() {
         let mut loops = Loops::default();
-        for second in [10_000, 10_001, 10_002] {
+        for second in [10_000, 10_005, 10_010] {
             loops.saw(MAC, &loader("a.efi"), at(second));
         }
-        assert!(loops.quarantined(MAC, at(10_003)).is_some());
+        assert!(loops.quarantined(MAC, at(10_011)).is_some());
         assert_eq!(loops.quarantined(MAC, at(50)), None);
     }
 
