@@ -1,4 +1,5 @@
-//! Network boot, pure: DHCP, TFTP and iPXE codecs and decisions.
+//! Network boot, pure: codecs and decisions of DHCP and TFTP, texts for iPXE, GRUB and PXELINUX, what is learnt of a
+//! machine, and the doctor.
 //!
 //! Bytes in, values and bytes out. It owns no socket, asks no clock and throws no dice: time is an argument
 //! everywhere. It never panics on what the wire brings, and it never looks at a disk: TFTP transfers say which

@@ -170,9 +170,10 @@ fn is_right(reply: &Reply, request: &Request, capture: &str) {
 #[test]
 fn every_recorded_client_gets_the_answer_it_needs_in_every_mode() {
     let pool = Pool { first: [192, 0, 2, 250].into(), last: [192, 0, 2, 251].into() };
-    let mut answered = [0; 3];
+    let (mut heard, mut answered) = (0, [0; 3]);
     for capture in CAPTURES {
         for datagram in dhcp(capture) {
+            heard += 1;
             let message = Message::decode(&datagram.payload).unwrap();
             let Ok(request) = Request::read(&message) else { continue };
             let is_proxy_port = datagram.to.port() == 4011;
@@ -205,8 +206,7 @@ fn every_recorded_client_gets_the_answer_it_needs_in_every_mode() {
             }
         }
     }
-    let is_there = answered != [0; 3];
-    assert!(!is_there || answered.iter().all(|count| *count > 10), "{answered:?}");
+    assert!(heard == 0 || answered.iter().all(|count| *count > 10), "{answered:?}");
 }
 
 #[test]
@@ -227,13 +227,14 @@ fn operating_systems_and_installers_are_named_no_boot_file() {
 
 #[test]
 fn answers_of_another_server_read_as_a_client_reads_them() {
-    let answers: Vec<Answer> = dhcp("data/pxe-own/ovmf-http4.pcap")
+    let recorded = dhcp("data/pxe-own/ovmf-http4.pcap");
+    let answers: Vec<Answer> = recorded
         .iter()
         .filter(|d| Message::decode(&d.payload).is_ok_and(|message| message.op == Op::Reply))
         .map(|datagram| Answer::decode(&datagram.payload).unwrap())
         .collect();
     let to_http = answers.iter().filter(|answer| answer.http_client);
-    assert!(answers.is_empty() || to_http.clone().count() > 0, "{answers:?}");
+    assert!(recorded.is_empty() || to_http.clone().count() > 0, "{answers:?}");
     for answer in to_http {
         assert!(answer.boot_file.as_ref().unwrap().name.starts_with("http://"), "{answer:?}");
         assert_eq!(answer.lease.unwrap().seconds, 600);
