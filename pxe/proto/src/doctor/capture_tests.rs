@@ -1,5 +1,7 @@
 //! Recorded boots, turned into sightings as the server would have told them.
 
+use std::net::Ipv4Addr;
+
 use super::*;
 use crate::{
     dhcp::{Message, Request},

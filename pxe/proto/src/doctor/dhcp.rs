@@ -6,7 +6,7 @@ use model::{Sighted, sighting::DhcpKind};
 
 use super::{
     Confidence::{Certain, Likely, Possible},
-    Found, Rule, Story, found, rivals,
+    Found, Rule, Story, found,
 };
 use crate::story::StageName;
 
@@ -181,9 +181,15 @@ fn is_stuck(story: &Story<'_>) -> bool {
 }
 
 fn rival_file(story: &Story<'_>) -> Option<Found> {
-    let mut named =
-        rivals(story).into_iter().filter_map(|(at, server, file)| Some((at, server, file?)));
-    let (place, server, file) = named.next_back()?;
+    // Whoever took our address takes our boot file with it, unless the other one is a proxy, which names files only.
+    let ours = !story.facts.is_proxy && story.acked().is_some();
+    let named = |what: &Sighted| match what {
+        Sighted::Rival { server, address, file: Some(file) } if !(ours && address.is_some()) => {
+            Some((*server, file.clone()))
+        }
+        _ => None,
+    };
+    let (place, (server, file)) = story.last(named)?;
     let text = format!("another DHCP server, {server}, names the boot file {file:?}");
     if is_stuck(story) { found(text, vec![place]) } else { None }
 }
@@ -213,20 +219,12 @@ fn rival_address(story: &Story<'_>) -> Option<Found> {
 
 fn never_merges(story: &Story<'_>) -> Option<Found> {
     let discovers = story.discovers();
-    if !story.facts.is_proxy || discovers.len() < IGNORED || requests(story) || story.fetches() {
+    if !story.facts.is_proxy || discovers.len() < IGNORED || story.requests() || story.fetches() {
         return None;
     }
     let text = "its firmware does not put two offers together (address of one server, boot file of another): \
                 it asks again and again and takes none";
     found(text, discovers)
-}
-
-/// Any REQUEST of firmware or iPXE, to whichever port.
-fn requests(story: &Story<'_>) -> bool {
-    story.any(|what| match what {
-        Sighted::DhcpIn { kind: DhcpKind::Request, client, .. } => !client.is_empty(),
-        _ => false,
-    })
 }
 
 fn proxy_refused(story: &Story<'_>) -> Option<Found> {
@@ -243,7 +241,7 @@ fn offer_ignored(story: &Story<'_>) -> Option<Found> {
     let is = discovers.len() >= IGNORED
         && !offers.is_empty()
         && !story.facts.is_proxy
-        && !requests(story)
+        && !story.requests()
         && !story.fetches();
     let text = format!("it asked {} times and took none of our offers", discovers.len());
     if is { found(text, discovers) } else { None }

@@ -16,7 +16,7 @@ mod capture_tests;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, net::Ipv4Addr, time::Duration};
+use std::{fmt, time::Duration};
 
 use model::{ClientArch, MacAddr, Sighted, Sighting, UnixMillis, sighting::DhcpKind};
 
@@ -197,11 +197,24 @@ impl<'s> Story<'s> {
         })
     }
 
-    /// The last answer of ours with an address for good and a boot file.
+    /// The last answer of ours with an address for good and a boot file. Beside another DHCP server the address is
+    /// that server's, and our boot file stands in an OFFER, once the client has asked some server for its address.
     fn acked(&self) -> Option<(usize, &'s str)> {
+        let offers = self.facts.is_proxy && self.requests();
         self.last(|what| match what {
             Sighted::DhcpOut { kind: DhcpKind::Ack, file: Some(file), .. } => Some(file.as_str()),
+            Sighted::DhcpOut { kind: DhcpKind::Offer, file: Some(file), .. } if offers => {
+                Some(file.as_str())
+            }
             _ => None,
+        })
+    }
+
+    /// Any REQUEST of firmware or iPXE, to whichever port.
+    fn requests(&self) -> bool {
+        self.any(|what| match what {
+            Sighted::DhcpIn { kind: DhcpKind::Request, client, .. } => !client.is_empty(),
+            _ => false,
         })
     }
 
@@ -274,16 +287,6 @@ fn found(cause: impl Into<String>, evidence: Vec<usize>) -> Option<Found> {
 /// Seconds for a sentence.
 fn seconds(span: Duration) -> String {
     format!("{} s", span.as_secs())
-}
-
-/// The other servers heard, with the place of each.
-fn rivals<'s>(story: &Story<'s>) -> Vec<(usize, Ipv4Addr, Option<&'s str>)> {
-    let all = story.seen.iter().enumerate();
-    all.filter_map(|(place, one)| match &one.what {
-        Sighted::Rival { server, file, .. } => Some((place, *server, file.as_deref())),
-        _ => None,
-    })
-    .collect()
 }
 
 impl Confidence {

@@ -1,3 +1,5 @@
+use std::net::Ipv4Addr;
+
 use super::*;
 
 const BIOS: &str = "x86 BIOS (0)";
@@ -243,6 +245,14 @@ fn rival_boot_file() {
 }
 
 #[test]
+fn a_rival_whose_offer_was_not_taken_is_no_cause() {
+    let mut lines = dhcp(0, BIOS, "undionly.kpxe");
+    lines.insert(2, (1, rival(Some("pxelinux.0"))));
+    let said = is_with("loader-not-fetched", lines, &facts());
+    assert!(said.cause.contains("undionly.kpxe"), "{}", said.cause);
+}
+
+#[test]
 fn rival_address() {
     let offer = (0, sends(DhcpKind::Offer, "a"));
     let lines = vec![(0, discover(BIOS)), offer.clone(), (1, rival(None))];
@@ -290,6 +300,31 @@ fn loader_not_fetched() {
         said.cause,
         "its firmware was given an address and the boot file snponly.efi, and asked for nothing"
     );
+}
+
+#[test]
+fn loader_not_fetched_where_another_server_gives_the_address() {
+    let lines = |client: &str, file: &str| {
+        vec![
+            (0, discover(client)),
+            (0, sends(DhcpKind::Offer, file)),
+            (1, rival(None)),
+            (4, request(client)),
+            (4, silent("its REQUEST is for the server that gives the addresses")),
+        ]
+    };
+    let said = is_with("loader-not-fetched", lines(BIOS, "undionly.kpxe"), &proxy());
+    assert!(said.cause.contains("undionly.kpxe"), "{}", said.cause);
+    is_with("ipxe-no-script", lines(IPXE, "http://192.0.2.1:8067/boot.ipxe"), &proxy());
+    let soon = Facts { now: at(10), ..proxy() };
+    is_well(lines(BIOS, "undionly.kpxe"), &soon);
+    let mut fetched = lines(BIOS, "undionly.kpxe");
+    fetched.push((6, done("undionly.kpxe", 70_000)));
+    fetched.extend(
+        lines(IPXE, "http://192.0.2.1:8067/boot.ipxe").into_iter().map(|(n, what)| (n + 8, what)),
+    );
+    fetched.push((14, script("local boot (nothing else is ordered)")));
+    is_well(fetched, &proxy());
 }
 
 #[test]
