@@ -207,6 +207,9 @@ pub struct BootTable {
     pub by_mac: BTreeMap<MacAddr, Arc<BootEntry>>,
     /// Known nodes by their reserved address.
     pub by_address: BTreeMap<Ipv4Addr, Arc<BootEntry>>,
+    /// Where nodes that have no reserved address were answered last, as far as that is on record: it stands until they
+    /// are seen again after a restart.
+    pub last_at: BTreeMap<Ipv4Addr, NodeName>,
     /// Known nodes by name.
     pub by_node: BTreeMap<NodeName, Arc<BootEntry>>,
     /// Loader names by architecture.

@@ -224,8 +224,13 @@ fn entry_at(
     let network = table.network_of(address)?;
     let declared = table.by_address.get(&address);
     let entry = declared.or_else(|| {
-        let seen = if network.mode.gives_addresses() { None } else { seen() };
-        seen.and_then(|mac| table.by_mac.get(&mac))
+        if network.mode.gives_addresses() {
+            return None;
+        }
+        match seen() {
+            Some(mac) => table.by_mac.get(&mac),
+            None => table.last_at.get(&address).and_then(|node| table.by_node.get(node)),
+        }
     })?;
     Some((Arc::clone(entry), network.clone()))
 }
@@ -255,8 +260,11 @@ mod tests {
         };
         let node = entry("bld-001", own, declared);
         let rival = entry("bld-002", other, Ipv4Addr::UNSPECIFIED);
+        let recorded = Ipv4Addr::new(192, 0, 2, 50);
         let mut table = BootTable {
-            by_mac: [(own, Arc::clone(&node)), (other, rival)].into(),
+            by_mac: [(own, Arc::clone(&node)), (other, Arc::clone(&rival))].into(),
+            by_node: [(rival.node.clone(), Arc::clone(&rival))].into(),
+            last_at: [(recorded, rival.node.clone())].into(),
             by_address: [(declared, node)].into(),
             ..BootTable::default()
         };
@@ -279,6 +287,9 @@ mod tests {
             (DhcpMode::Proxy, free, Some(other), Some("bld-002")),
             (DhcpMode::Proxy, free, Some(own), Some("bld-001")),
             (DhcpMode::Off, free, Some(other), Some("bld-002")),
+            (DhcpMode::Proxy, recorded, None, Some("bld-002")),
+            (DhcpMode::Proxy, recorded, Some(own), Some("bld-001")),
+            (DhcpMode::Reserved, recorded, None, None),
             (DhcpMode::Reserved, free, Some(other), None),
             (DhcpMode::Reserved, declared, Some(other), Some("bld-001")),
         ];

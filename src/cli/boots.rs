@@ -138,8 +138,8 @@ fn stages(stages: &[BootStage]) -> String {
 /// `12.3 s`, `1 min 5 s`, `< 0.1 s`; a dash where the clock stepped back.
 fn span(from_ms: i64, to_ms: i64) -> String {
     match to_ms.saturating_sub(from_ms) {
-        ..0 => DASH.to_owned(),
-        ..100 => "< 0.1 s".to_owned(),
+        ..=-1 => DASH.to_owned(),
+        0..100 => "< 0.1 s".to_owned(),
         millis @ ..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
         millis => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
     }

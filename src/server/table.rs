@@ -50,6 +50,9 @@ impl Table {
     /// of an open switch asks and waits for it instead of being sent to its own disk.
     pub(super) fn fill(&self, mut table: BootTable, engine: &Engine) {
         for (state, intent) in engine.intents() {
+            if let (None, Some(last)) = (state.spec.address, &state.last) {
+                table.last_at.insert(last.from, state.spec.name.clone());
+            }
             if let Some(entry) = self.changed(&table, state, intent) {
                 table.insert(entry);
             }

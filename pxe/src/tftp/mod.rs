@@ -27,8 +27,12 @@ use self::{
     notes::Notes,
     request::{Asked, Verdict, judge},
     serve::serve,
+    wire::{is_closed, is_timeout},
 };
-use crate::{slots::Shared, state::State};
+use crate::{
+    slots::Shared,
+    state::{LOOK_UP, State},
+};
 
 /// Transfers at once, in all and for one address. A request beyond is dropped: clients ask again.
 const TRANSFERS: (usize, usize) = (2_048, 16);
@@ -78,7 +82,17 @@ pub(crate) fn run(state: &Arc<State>, socket: &UdpSocket, serving: Serving) {
     let mut desk = Desk { state, socket, local, serving, slots, registry, told_full: None };
     let mut buffer = [0; MAX_DATAGRAM];
     while !state.stop.is_cancelled() {
-        let Ok((length, SocketAddr::V4(from))) = socket.recv_from(&mut buffer) else { continue };
+        let (length, from) = match socket.recv_from(&mut buffer) {
+            Ok((length, SocketAddr::V4(from))) => (length, from),
+            Ok((_, SocketAddr::V6(_))) => continue,
+            // A time-out is the moment to look at `stop`; a closed port belongs to an earlier answer.
+            Err(error) if is_timeout(&error) || is_closed(&error) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read TFTP requests; trying again in a moment");
+                thread::sleep(LOOK_UP);
+                continue;
+            }
+        };
         // Only to the boot networks: a forged address elsewhere must not be sent files.
         if state.table.load().network_of(*from.ip()).is_none() {
             tracing::debug!(%from, "dropped a TFTP request from no boot network");
