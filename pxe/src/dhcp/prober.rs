@@ -41,14 +41,19 @@ impl Prober {
         Ok(Self { socket: socket.into(), interface, identifier, sequence: 0 })
     }
 
-    /// Pings these addresses, all at once; gives those that are in use, and by whom where that is known.
-    pub(super) fn probe(&mut self, addresses: &[Ipv4Addr]) -> Vec<(Ipv4Addr, Option<MacAddr>)> {
+    /// Pings these addresses, all at once; gives those that are in use, and by whom where that is known. `None`: no echo
+    /// could be sent, and nothing is known.
+    pub(super) fn probe(
+        &mut self,
+        addresses: &[Ipv4Addr],
+    ) -> Option<Vec<(Ipv4Addr, Option<MacAddr>)>> {
         let before = self.neighbours();
         self.sequence = self.sequence.wrapping_add(1);
         let echo = frame::echo_request(self.identifier, self.sequence);
-        for address in addresses {
-            // It fails for an address nobody can be at; then nobody is there.
-            let _sent = self.socket.send_to(&echo, (*address, 0));
+        // One fails for an address nobody can be at; all fail where the interface is down, and that says nothing.
+        let sent = addresses.iter().map(|address| self.socket.send_to(&echo, (*address, 0)));
+        if sent.filter(Result::is_ok).count() == 0 {
+            return None;
         }
         let answered = self.answers(addresses.len());
         let after = self.neighbours();
@@ -58,7 +63,7 @@ impl Prober {
             let is_new = by.is_some() && mac_of(&before, *address).is_none();
             (answered.contains(address) || is_new).then_some((*address, by))
         });
-        found.collect()
+        Some(found.collect())
     }
 
     /// Addresses that answered, until all have or the time is up.

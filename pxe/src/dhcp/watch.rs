@@ -82,7 +82,7 @@ impl Watched {
         if asked.is_empty() {
             return;
         }
-        let found = prober.probe(&asked);
+        let Some(found) = prober.probe(&asked) else { return };
         for address in asked {
             let used = found.iter().find(|(used, _)| *used == address);
             let probed = used.map_or(Probed::Free, |(_, by)| Probed::Used { by: *by });
