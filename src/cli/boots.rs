@@ -244,7 +244,8 @@ mod tests {
 
     #[test]
     fn spans_are_short() {
-        let cases = [(0, "–"), (-5, "–"), (12_345, "12.3 s"), (65_000, "1 min 5 s")];
+        let cases =
+            [(0, "< 0.1 s"), (99, "< 0.1 s"), (-5, "–"), (12_345, "12.3 s"), (65_000, "1 min 5 s")];
         for (millis, want) in cases {
             assert_eq!(span(0, millis), want);
         }
