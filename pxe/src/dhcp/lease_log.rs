@@ -54,8 +54,16 @@ pub(super) struct LeaseLog {
 #[derive(Debug)]
 struct Rewriting {
     thread: JoinHandle<io::Result<NewLog>>,
-    /// What went into the old log meanwhile.
-    since: String,
+    /// What went into the old log meanwhile; `None`: more than is kept.
+    since: Option<String>,
+}
+
+impl Rewriting {
+    /// Keeps lines for the new log, as long as they are not too many: it may take for ever.
+    fn keep(&mut self, lines: &str) {
+        let kept = self.since.take().filter(|since| since.len() + lines.len() <= SINCE_BYTES);
+        self.since = kept.map(|since| since + lines);
+    }
 }
 
 /// What the log at `path` holds. A damaged one is kept beside it and is a finding.
@@ -109,7 +117,7 @@ impl LeaseLog {
             Err(error) => return self.failed(state, &error),
         }
         if let Some(rewriting) = &mut self.rewriting {
-            rewriting.since.push_str(&group.lines);
+            rewriting.keep(&group.lines);
         }
     }
 
@@ -170,7 +178,7 @@ impl LeaseLog {
         let path = self.path.clone();
         let write = move || log_file::begin(&path, &leases);
         match thread::Builder::new().name("lease log".to_owned()).spawn(write) {
-            Ok(thread) => self.rewriting = Some(Rewriting { thread, since: String::new() }),
+            Ok(thread) => self.rewriting = Some(Rewriting { thread, since: Some(String::new()) }),
             Err(error) => self.give_up_rewriting(&error),
         }
     }
@@ -182,12 +190,12 @@ impl LeaseLog {
         if self.file.is_none() {
             return;
         }
-        let written = match thread.join() {
-            Ok(written) if since.len() <= SINCE_BYTES => written,
-            Ok(_) => Err(io::Error::other("too much came meanwhile")),
-            Err(_) => Err(io::Error::other("its thread panicked")),
+        let written = match (thread.join(), since) {
+            (Ok(written), Some(since)) => written.and_then(|new| new.take_over(&self.path, &since)),
+            (Ok(_), None) => Err(io::Error::other("too much came meanwhile")),
+            (Err(_), _) => Err(io::Error::other("its thread panicked")),
         };
-        match written.and_then(|new| new.take_over(&self.path, &since)) {
+        match written {
             Ok(file) => {
                 self.file = Some(file);
                 self.look_at_history(state);
