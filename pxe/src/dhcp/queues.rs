@@ -2,7 +2,8 @@
 //!
 //! Under overload a server that answers in the order of arrival answers only clients that gave up: so REQUEST,
 //! RELEASE, DECLINE and INFORM go first, since the work of their exchange is half done, and then the newest
-//! DISCOVER, whose client waits still. What is too old is given up, and counted.
+//! DISCOVER, whose client waits still. One DISCOVER is answered after some of the others, so that whoever floods us with
+//! REQUESTs does not shut out machines that begin. What is too old is given up, and counted.
 
 use std::{
     collections::VecDeque,
@@ -13,6 +14,8 @@ use std::{
 const DISCOVERS: usize = 4096;
 /// Other messages that wait at most.
 const REQUESTS: usize = 4096;
+/// Other messages answered before a DISCOVER has its turn.
+const IN_A_ROW: u32 = 15;
 /// Clients ask again after a second (iPXE) or later, and listen to no answer from before.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -22,6 +25,8 @@ pub(super) struct Queues<T> {
     requests: VecDeque<T>,
     /// Oldest first, with the moment each was heard.
     discovers: VecDeque<(Instant, T)>,
+    /// Messages answered since the last DISCOVER had its turn.
+    in_a_row: u32,
     dropped: Dropped,
 }
 
@@ -34,7 +39,8 @@ pub(super) struct Dropped {
 
 impl<T> Default for Queues<T> {
     fn default() -> Self {
-        Self { requests: VecDeque::new(), discovers: VecDeque::new(), dropped: Dropped::default() }
+        let (requests, discovers) = (VecDeque::new(), VecDeque::new());
+        Self { requests, discovers, in_a_row: 0, dropped: Dropped::default() }
     }
 }
 
@@ -59,9 +65,23 @@ impl<T> Queues<T> {
 
     /// The one to answer next.
     pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
-        if let Some(request) = self.requests.pop_front() {
-            return Some(request);
+        if self.in_a_row >= IN_A_ROW {
+            self.in_a_row = 0;
+            if let Some(discover) = self.pop_discover(now) {
+                return Some(discover);
+            }
         }
+        match self.requests.pop_front() {
+            Some(request) => {
+                self.in_a_row += 1;
+                Some(request)
+            }
+            None => self.pop_discover(now),
+        }
+    }
+
+    /// The newest DISCOVER, unless its client has given up.
+    fn pop_discover(&mut self, now: Instant) -> Option<T> {
         let (heard, discover) = self.discovers.pop_back()?;
         if now.saturating_duration_since(heard) < PATIENCE {
             return Some(discover);
@@ -86,6 +106,17 @@ impl<T> Queues<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_requests_does_not_shut_out_who_begins() {
+        let (mut queues, now) = (Queues::default(), Instant::now());
+        (0..100).for_each(|_| queues.push_request("request"));
+        (0..3).for_each(|_| queues.push_discover(now, "discover"));
+        let order: Vec<_> = std::iter::from_fn(|| queues.pop(now)).collect();
+        let places = order.iter().enumerate().filter(|(_, what)| **what == "discover");
+        assert_eq!(places.map(|(place, _)| place).collect::<Vec<_>>(), [15, 31, 47]);
+        assert_eq!(order.len(), 103);
+    }
 
     #[test]
     fn requests_go_first_in_their_order_then_the_newest_discover() {
