@@ -212,7 +212,12 @@ impl fmt::Display for Sighted {
                 relay.as_ref().map_or(Ok(()), |relay| write!(f, " through {relay}"))
             }
             Self::DhcpOut { kind, address, file, .. } => {
-                write!(f, "DHCP {kind} {address}")?;
+                write!(f, "DHCP {kind}")?;
+                // A proxy gives none, and neither does an ACK to INFORM.
+                match address.is_unspecified() {
+                    true => write!(f, " without an address")?,
+                    false => write!(f, " {address}")?,
+                }
                 file.as_ref().map_or(Ok(()), |file| write!(f, ", boot file {file}"))
             }
             Self::DhcpSilent { why } => write!(f, "DHCP: {why}"),

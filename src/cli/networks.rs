@@ -144,6 +144,11 @@ fn print_leases(terminal: &mut Terminal, list: &LeaseList) -> Result<(), Trouble
     Ok(())
 }
 
+/// A text, unless nothing was told.
+fn told(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
 fn lease_row(terminal: &Terminal, lease: &LeaseView, now_ms: i64) -> Vec<Cell> {
     let look = match lease.state.as_str() {
         "bound" => Look::Good,
@@ -152,12 +157,12 @@ fn lease_row(terminal: &Terminal, lease: &LeaseView, now_ms: i64) -> Vec<Cell> {
     };
     vec![
         lease.address.clone().into(),
-        lease.mac.clone().into(),
+        or_dash(told(&lease.mac)).into(),
         or_dash(lease.node.as_deref()).into(),
         Cell::new(&lease.state, look),
         terminal.time(lease.since_ms, now_ms).into(),
         terminal.time(lease.until_ms, now_ms).into(),
-        lease.host_name.clone().into(),
+        or_dash(told(&lease.host_name)).into(),
         lease.location.clone().unwrap_or_default().into(),
         lease.network.clone().into(),
     ]

@@ -175,6 +175,9 @@ fn finding(finding: &pxe::Finding) -> FindingView {
     FindingView { what: finding.what.clone(), remedy: finding.remedy.clone() }
 }
 
+/// Stands in a record for a machine nobody could name: one that answered a ping from behind a router.
+const NOBODY: MacAddr = MacAddr([0; 6]);
+
 fn lease_view(lease: &Lease, node: Option<&NodeName>, now: UnixMillis) -> LeaseView {
     let state = match lease.state {
         LeaseState::Bound if lease.until <= now => "expired".to_owned(),
@@ -183,7 +186,9 @@ fn lease_view(lease: &Lease, node: Option<&NodeName>, now: UnixMillis) -> LeaseV
     LeaseView {
         network: lease.network.clone(),
         address: lease.address.to_string(),
-        mac: lease.mac.to_string(),
+        mac: Some(lease.mac)
+            .filter(|mac| *mac != NOBODY)
+            .map_or_else(String::new, |mac| mac.to_string()),
         node: node.map(ToString::to_string),
         state,
         since_ms: lease.at.0,

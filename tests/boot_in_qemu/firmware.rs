@@ -237,7 +237,7 @@ const FROM_PLAIN_ROM: [&str; 6] =
 const OVER_TFTP: [&str; 6] =
     ["from x86-64 UEFI", "TFTP sent snponly.efi", "from iPXE", SCRIPT, KERNEL, REPORT];
 const PROXY_OVER_TFTP: [&str; 6] = [
-    "DHCP OFFER 0.0.0.0, boot file snponly.efi",
+    "DHCP OFFER without an address, boot file snponly.efi",
     "TFTP sent snponly.efi",
     "from iPXE",
     SCRIPT,

@@ -20,7 +20,7 @@ use nix::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::{error::PxeError, server::RECEIVE_BUFFER};
+use crate::{error::PxeError, server::RECEIVE_BUFFER, state::LOOK_UP};
 
 /// Datagrams read or sent by one call.
 pub(super) const BATCH: usize = 64;
@@ -108,8 +108,14 @@ impl DhcpSocket {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos().into(),
         };
-        // A signal ends the wait early, which is harmless.
-        let _readable = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit));
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit)) {
+            // A signal ends the wait early, which is harmless.
+            Ok(_) | Err(rustix::io::Errno::INTR) => (),
+            Err(error) => {
+                tracing::warn!(%error, "cannot wait for DHCP; trying again in a moment");
+                std::thread::sleep(LOOK_UP);
+            }
+        }
     }
 
     /// Reads what is there, at most [`BATCH`] datagrams; empty when nothing is.
@@ -121,9 +127,15 @@ impl DhcpSocket {
             Some(Vec::with_capacity(CONTROL)),
         );
         let (fd, flags) = (self.socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT);
-        // An error is of an earlier answer (ICMP), or says that nothing is there.
-        let Ok(results) = recvmmsg(fd, &mut headers, slices.iter_mut(), flags, None) else {
-            return vec![];
+        let results = match recvmmsg(fd, &mut headers, slices.iter_mut(), flags, None) {
+            Ok(results) => results,
+            // It is of an earlier answer (ICMP), or says that nothing is there.
+            Err(error) => {
+                if error != nix::errno::Errno::EAGAIN {
+                    tracing::debug!(%error, "no DHCP datagram was read");
+                }
+                return vec![];
+            }
         };
         let datagrams = results.filter_map(|message| {
             let to = message.cmsgs().ok()?.find_map(|control| match control {

@@ -131,7 +131,8 @@ pub struct LeaseView {
     pub network: String,
     /// The address.
     pub address: String,
-    /// The hardware address it was given to; of a `taken` one the machine it was kept from.
+    /// The hardware address it was given to; of a `taken` one the machine it was kept from, or that was found there.
+    /// Empty where that is not known.
     pub mac: String,
     /// The node with that hardware address, if it is one.
     pub node: Option<String>,
